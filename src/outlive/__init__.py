@@ -5,7 +5,7 @@
     task = Outlive().run("make test", timeout=timedelta(minutes=20))
     print(task.wait().state)
 
-Names are loaded when they are first used, so `import outlive` alone costs very little.
+Each name is loaded when a program first uses the name, so `import outlive` alone takes little time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command line without its script: `python -m outlive`."""
+"""The command line, started as a module: `python -m outlive`."""
 
 import sys
 

@@ -1,21 +1,22 @@
-"""A copy of our code, for sleeping processes, that upgrades do not change.
+"""A copy of Outlive's code for sleeping processes. Upgrades do not change it.
 
-When a sleeping process wakes, an upgrade may have replaced the installed modules, or an uninstall deleted them. So the
-process calls `carry` before it sleeps. From then on, it imports every further module of ours from the copy. All
-processes of one version share one file in the state directory. If this file cannot be written, they use anonymous
-memory. Each process keeps the file open, so deleting it does no harm.
+While a process sleeps, an upgrade may replace the installed modules, or an uninstall may delete them. So the process
+calls `carry` before it sleeps. From then on, the process imports each further module of Outlive from the copy. All
+processes of one version share one file in the state directory. A process that cannot write this file keeps the copy in
+anonymous memory. Each process keeps the file open, so a process can still read the copy after the file was deleted.
 
-The index, with a digest of every module, is in the memory of the process. So a program that may write to the state
-directory, such as a command in a sandbox, cannot change what a process outside the sandbox runs.
+The process has an index with a digest of every module in its own memory. So a program that may write to the state
+directory, such as a command in a sandbox, cannot change the code that a process outside the sandbox runs.
 
-`keeper.hibernate` runs this module in a bare interpreter, so its top level imports nothing of ours.
+`keeper.hibernate` runs this module in a new interpreter before that interpreter can import any other module of Outlive.
+So the top level of this module imports no other module of Outlive.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from _blake2 import blake2b  # `hashlib` would load OpenSSL
+from _blake2 import blake2b  # importing `hashlib` would also load OpenSSL
 from _frozen_importlib_external import MAGIC_NUMBER, ExtensionFileLoader
 from marshal import dumps, loads
 
@@ -39,7 +40,8 @@ _carried: CodeCopy | None = None
 class CodeCopy:
     """A finder of modules in one open file.
 
-    The index has each module's offset, length and digest, whether it is a package, and whether it is source text.
+    The index has, for each module, the offset, the length, the digest, whether the module is a package, and whether the
+    content is source text.
     """
 
     def __init__(self, note: Note) -> None:
@@ -63,7 +65,7 @@ class CodeCopy:
             return False
 
     def find_spec(self, name: str, _: Sequence[str] | None = None, __: ModuleType | None = None) -> ModuleSpec | None:
-        """Return a module's spec and content, or None to leave it to other finders."""
+        """Return the spec of a module, or None to let other finders look for the module."""
         if name == "apsw":
             return self._spec_of_apsw()
         entry = self._index.get(name)
@@ -88,7 +90,7 @@ class CodeCopy:
         if spec is not None:
             content, spec.loader_state = spec.loader_state, None
             is_source = self._index[spec.name][4]
-            code = compile(content, str(spec.origin), "exec") if is_source else loads(content)  # noqa: S302 - its digest was checked
+            code = compile(content, str(spec.origin), "exec") if is_source else loads(content)  # noqa: S302 - `_read` checked the digest of the bytecode
             exec(code, module.__dict__)  # noqa: S102
 
     def own_code(self) -> bytes:
@@ -131,8 +133,8 @@ class _ApswLoader(ExtensionFileLoader):
 
 
 def carry(home: str) -> CodeCopy | None:
-    """Import from a copy from now on. Return None if no copy can be made."""
-    global _carried  # noqa: PLW0603 - a fact about this process
+    """Import modules from a copy from now on. Return None if no copy can be made."""
+    global _carried  # noqa: PLW0603 - a process uses at most one copy
     if _carried is None or not _carried.is_open():
         if os.sysconf("SC_OPEN_MAX") < _FEWEST_DESCRIPTORS:
             return None
@@ -144,26 +146,29 @@ def carry(home: str) -> CodeCopy | None:
 
 
 def carry_in_own_process(home: str) -> None:
-    """Call `carry`, unless this process is a program that uses our SDK."""
-    from outlive.quick_import import QuickFinder  # noqa: PLC0415 - imported here, because a bare interpreter has no such module
+    """Call `carry`, unless this process is a program that uses Outlive's SDK."""
+    from outlive.quick_import import QuickFinder  # noqa: PLC0415 - the top level must not import other modules of Outlive
 
     if any(isinstance(finder, QuickFinder) for finder in sys.meta_path):
         carry(home)
 
 
 def is_carried() -> bool:
-    """Return whether this process imports our modules from a copy."""
+    """Return whether this process imports Outlive's modules from a copy."""
     return _carried is not None
 
 
 def carried_fds() -> tuple[int, ...]:
-    """Return the descriptors of the copy that this process uses. Empty without a copy."""
+    """Return the descriptors of the copy, or none if this process uses no copy."""
     return () if _carried is None else _carried.fds()
 
 
 def install(note: Note) -> CodeCopy:
-    """Import from the copy in `note`. Raise OSError if another Python made the copy."""
-    global _carried  # noqa: PLW0603 - a fact about this process
+    """Import modules from the copy that `note` describes.
+
+    Raises OSError if a Python of another version made the copy.
+    """
+    global _carried  # noqa: PLW0603 - a process uses at most one copy
     if note["magic"] != MAGIC_NUMBER:
         raise OSError("the interpreter was replaced by one of another version")
     sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, CodeCopy)]
@@ -173,7 +178,10 @@ def install(note: Note) -> CodeCopy:
 
 
 def _copy(home: str) -> Note:
-    """Copy every module. Return a note with descriptors of this process."""
+    """Copy every module. Return a note that describes the copy.
+
+    The note contains descriptors that are open in this process.
+    """
     directory = os.path.dirname(os.path.abspath(__file__))
     index: dict[str, Entry] = {}
     parts: list[bytes] = []
@@ -189,8 +197,11 @@ def _copy(home: str) -> Note:
 
 
 def _gather(directory: str, package: str, index: dict[str, Entry], parts: list[bytes]) -> None:
-    """Read every module of a directory: its fresh bytecode, or else its source."""
-    from outlive.quick_import import fresh_code  # noqa: PLC0415 - imported here, because a bare interpreter has no such module
+    """Read the fresh bytecode of every module of a directory.
+
+    If a module has no fresh bytecode, its source is read instead.
+    """
+    from outlive.quick_import import fresh_code  # noqa: PLC0415 - the top level must not import other modules of Outlive
 
     start = sum(map(len, parts))
     for name in sorted(os.listdir(directory)):
@@ -213,7 +224,7 @@ def _gather(directory: str, package: str, index: dict[str, Entry], parts: list[b
 
 
 def _open_apsw() -> tuple[int, str] | None:
-    """Open the shared object of apsw. Return None if apsw is not loaded from one."""
+    """Open the shared object file of apsw. Return None if apsw has no such file."""
     path = getattr(sys.modules.get("apsw"), "__file__", None)
     if path is None or not path.endswith(".so"):
         return None
@@ -221,7 +232,10 @@ def _open_apsw() -> tuple[int, str] | None:
 
 
 def _open_file(home: str, content: bytes) -> int:
-    """Return a descriptor with this content: of the shared file, or else of memory."""
+    """Return a descriptor of the shared file, which has this content.
+
+    If the shared file cannot be written, the descriptor is of anonymous memory with the same content.
+    """
     try:
         return _open_shared(f"{home}/code", content)
     except OSError:
@@ -231,7 +245,7 @@ def _open_file(home: str, content: bytes) -> int:
 
 
 def _open_shared(directory: str, content: bytes) -> int:
-    from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415 - imported here, because a bare interpreter has no such module
+    from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415 - the top level must not import other modules of Outlive
 
     name = blake2b(content, digest_size=_DIGEST).hexdigest()
     path = f"{directory}/{name}"
@@ -244,7 +258,7 @@ def _open_shared(directory: str, content: bytes) -> int:
         write_whole(path, content)
         for other in os.listdir(directory):
             if other != name:
-                os.unlink(f"{directory}/{other}")  # the copy of another version: its processes have it open
+                os.unlink(f"{directory}/{other}")  # the copy of another version, which its processes keep open
     except FileNotFoundError:
         pass  # another process of this version wrote the file and deleted the other copies at this moment
     fd = _opened_if(path, content)

@@ -1,8 +1,8 @@
-"""Functions that running processes of ours import by name, even after an upgrade.
+"""Functions that running processes of Outlive import by name after an upgrade.
 
-A process from before an upgrade passes code to a new interpreter, and this code imports functions of this module. So
-the names of this module, its functions and their arguments never change. The passed code names no other module of ours,
-which `tests/architecture/test_layers.py` checks.
+A process that started before an upgrade passes code to a new interpreter, and this code imports functions of this
+module. So the names of this module, of its functions and of their arguments never change. The passed code imports no
+other module of Outlive. `tests/architecture/test_layers.py` checks this rule.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 
 def load_keeper() -> Callable[[int], NoReturn]:
-    """Return the function that continues a keeper from the descriptor of its note."""
+    """Return the function that continues a sleeping keeper.
+
+    The argument of the function is the descriptor of the note in which the keeper stored its state.
+    """
     _import_quickly()
     if "outlive.code_copy" not in sys.modules:
-        # Without a copy of the code, a module that is imported later may have been deleted.
+        # Without a copy of the code, a later import may fail, because the module was deleted. So import now.
         import outlive.keeper.supervise  # noqa: F401, PLC0415
         from outlive.keeper.observation.observation import load  # noqa: PLC0415
 
@@ -30,7 +33,7 @@ def load_keeper() -> Callable[[int], NoReturn]:
 
 
 def serve_spawner(fd: int) -> None:
-    """Serve launches for the program at the other end of a socket, which uses the SDK."""
+    """Launch tasks for a program that uses the SDK, at the other end of a socket."""
     _import_quickly()
     from outlive.sdk.spawner.serve_launches import serve  # noqa: PLC0415
 

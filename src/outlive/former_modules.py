@@ -1,7 +1,7 @@
-"""Modules under names that running processes of the first version import.
+"""Modules that exist only for running processes of the first version.
 
-A sleeping keeper of that version, or a program that uses its SDK, imports these names after an upgrade. Later versions
-pass only the names of `entry_points.py`.
+After an upgrade, a sleeping keeper of the first version, or a program that uses the SDK of that version, imports these
+modules by name. Processes of later versions import only `entry_points.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The error on systems other than Linux; imports no other module of Outlive."""
+"""The error message on systems other than Linux.
+
+This module imports no other module of Outlive.
+"""
 
 from __future__ import annotations
 

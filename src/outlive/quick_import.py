@@ -1,7 +1,7 @@
-"""A fast finder for our own modules, for processes that live a few milliseconds.
+"""A fast finder of Outlive's modules, for processes that run a few milliseconds.
 
-The standard machinery spends three times as long on finding the forty small modules of a launch. Modules without fresh
-bytecode are left to the standard machinery. Only the command line and processes of our own install this finder (ADR
+Python's own finders need three times as long to find the forty small modules of a launch. Python's own finders still
+find the modules that have no fresh bytecode. Only the command line and Outlive's own processes install this finder (ADR
 0004).
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from _frozen_importlib_external import MAGIC_NUMBER
 from marshal import loads
-from posix import O_CLOEXEC, O_RDONLY, close, fstat, open, read, stat  # noqa: A004 - `os` would wrap these functions
+from posix import O_CLOEXEC, O_RDONLY, close, fstat, open, read, stat  # noqa: A004 - this module does not use the built-in `open`
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class QuickFinder:
     """A finder of the modules of `outlive` that have fresh bytecode."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, _: ModuleType | None = None) -> ModuleSpec | None:
-        """Return a module's spec and code, or None to leave it to other finders."""
+        """Return the spec of a module, or None to let other finders look for the module."""
         if not path or not name.startswith("outlive."):
             return None
         directory, last = path[0], name.rpartition(".")[2]
@@ -42,7 +42,7 @@ class QuickFinder:
             return None
         spec = ModuleSpec(name, self, origin=f"{directory}/{last}.py", is_package=is_package)  # type: ignore[arg-type]
         spec.has_location = True
-        spec.cached = f"{directory}/__pycache__/{last}{_TAG}"  # the import system would compute the same text slowly
+        spec.cached = f"{directory}/__pycache__/{last}{_TAG}"  # the import system would take longer to compute this
         spec.loader_state = found
         if is_package:
             spec.submodule_search_locations = [directory]
@@ -55,27 +55,27 @@ class QuickFinder:
         """Run the code that `find_spec` attached."""
         spec = module.__spec__
         if spec is not None:
-            code = loads(spec.loader_state)  # noqa: S302 - as every import does
-            spec.loader_state = None  # the module keeps its spec, so a keeper would hold all its code in memory twice
+            code = loads(spec.loader_state)  # noqa: S302 - every import loads bytecode in this way
+            spec.loader_state = None  # the module keeps its spec, so the code would stay in memory twice
             exec(code, module.__dict__)  # noqa: S102
 
 
 class FormerNames:
-    """The last finder, for modules of `outlive` that only the first version had."""
+    """The last finder, which finds modules that only the first version had."""
 
     def find_spec(self, name: str, _: Sequence[str] | None, __: ModuleType | None = None) -> ModuleSpec | None:
         """Return the spec of a former module, or None."""
         if not name.startswith("outlive.") or name in ("outlive.former_modules", "outlive.entry_points"):
             return None
         try:
-            from outlive.former_modules import find_former_module  # noqa: PLC0415 - usually every module is found before
+            from outlive.former_modules import find_former_module  # noqa: PLC0415 - needed only if no other finder has found the module
         except ImportError:
-            return None  # the installation was deleted, and the error must name the module that was asked for
+            return None  # the installation was deleted, and the import error must name the requested module
         return find_former_module(name)
 
 
 def fresh_code(directory: str, name: str) -> bytes | None:
-    """Return the marshalled code of a module, or None without fresh bytecode."""
+    """Return the marshalled code of a module, or None if it has no fresh bytecode."""
     try:
         source = stat(f"{directory}/{name}.py")
         fd = open(f"{directory}/__pycache__/{name}{_TAG}", O_RDONLY | O_CLOEXEC)

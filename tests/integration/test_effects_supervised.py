@@ -67,7 +67,7 @@ def test_tracer_that_lost_its_calls_is_reported_and_not_observed_the_next_time(b
     assert first["output"]["tail"].splitlines()[-1] == "0"
     assert first["effects"]["level"] == "partial"
     assert f"{bench.project}/tracer traces system calls by seccomp" in first["effects"]["summary"]
-    assert "--observe compare allows it" in first["effects"]["summary"]
+    assert "use --observe compare for this program" in first["effects"]["summary"]
     second = done(bench, hidden)
     assert (second["output"]["tail"], second["effects"]["why_unseen"]) == ("1\n", SUPERVISES)
 

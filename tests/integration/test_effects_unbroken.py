@@ -461,7 +461,7 @@ def test_summary_names_a_program_that_lost_its_privileges_and_the_option_that_ke
     hidden = f"x={outsider.root}/gai; $x''ner --reuid=0 id -u || true"
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(mine), hidden)
     effects = json.loads(done.stdout)["effects"]
-    assert "gainer ran without its privileges; --observe compare keeps them" in effects["summary"]
+    assert "gainer ran without its privileges; use --observe compare to keep the privileges" in effects["summary"]
     done = outsider.call("run", "--wait", "30s", "--json", "--observe", "compare", "--cwd", str(mine), hidden)
     assert json.loads(done.stdout)["output"]["tail"] == "0\n"
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(mine), f"{hidden}; : gainer")

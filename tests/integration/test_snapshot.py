@@ -224,11 +224,11 @@ def test_comparison_reports_a_gone_or_replaced_repository(tree: Worktree, tmp_pa
 
 
 def test_linked_worktree_is_unknown_when_its_repository_is_gone(tree: Worktree, tmp_path: Path) -> None:
-    """The snapshot says that the worktree's `.git` file leads nowhere."""
+    """The snapshot says that the worktree's `.git` file names a directory without a repository."""
     tree.git("worktree", "add", "-q", str(tmp_path / "w"))
     shutil.rmtree(tree.path)
     seen = take_full(str(tmp_path / "w"))
-    assert seen.unknown == ("repository: .git leads nowhere",)
+    assert seen.unknown == ("repository: .git names a directory without a repository",)
 
 
 def test_refs_are_unknown_when_they_are_kept_in_a_reftable(tree: Worktree) -> None:
@@ -240,7 +240,7 @@ def test_refs_are_unknown_when_they_are_kept_in_a_reftable(tree: Worktree) -> No
     before = full(tree)
     assert before.git is not None
     assert (before.git.head, before.git.refs, before.git.stash) == (None, None, None)
-    assert "HEAD: kept as a reftable" in before.unknown
+    assert "HEAD: stored in a reftable, which Outlive does not read" in before.unknown
     (tables / "tables.list").write_text("0x1.ref\n0x2.ref\n")
     assert compare(before, full(tree)).refs_moved == 1
 

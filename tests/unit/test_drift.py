@@ -248,9 +248,9 @@ def test_file_written_after_the_end_has_changed_since() -> None:
 
 def test_drift_is_unknown_when_something_could_not_be_read() -> None:
     """The summary names the part that could not be read."""
-    found = drift(seen(git_state()), seen(git_state(head=None), None, "HEAD: kept as a reftable"))
+    found = drift(seen(git_state()), seen(git_state(head=None), None, "HEAD: stored in a reftable"))
     assert found.moved is None
-    assert "kept as a reftable" in found.summary
+    assert "stored in a reftable" in found.summary
 
 
 def test_drift_escapes_names_of_branches_and_files() -> None:

@@ -38,10 +38,13 @@ CASES = {
     "mounted/mount/deeper": ("mounted", None),
     "damaged/empty": ("damaged/empty", ("damaged/empty", "damaged/empty/.git", "", "no git directory")),
     "damaged/text": ("damaged/text", ("damaged/text", "damaged/text/.git", "", ".git names no directory")),
-    "damaged/nowhere": ("damaged/nowhere", ("damaged/nowhere", "gone", "", ".git leads nowhere")),
+    "damaged/nowhere": (
+        "damaged/nowhere",
+        ("damaged/nowhere", "gone", "", ".git names a directory without a repository"),
+    ),
     "damaged/worktree": (
         "damaged/worktree",
-        ("damaged/worktree", "repo/.git/worktrees/worktree1", "", ".git leads nowhere"),
+        ("damaged/worktree", "repo/.git/worktrees/worktree1", "", ".git names a directory without a repository"),
     ),
     "damaged/loop": ("damaged/loop", ("damaged/loop", "damaged/loop/.git", "", ".git cannot be read")),
     "damaged/dangling": ("damaged/dangling", None),

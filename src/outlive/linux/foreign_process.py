@@ -28,7 +28,7 @@ class ForeignProcess(Value):
     started_s: float
     """When the process was started, in seconds since the epoch."""
     output: str | None
-    """The regular file to which standard output goes, or else standard error. None if neither goes to a file."""
+    """The regular file to which standard output goes. If there is none, the file to which standard error goes."""
     output_fd: int | None
     output_size: int
     goes_to: str
@@ -36,7 +36,7 @@ class ForeignProcess(Value):
 
 
 def observe_process(pid: int) -> ForeignProcess | None:
-    """Return the facts about a process; None if it does not exist or has ended.
+    """Return the facts about a process, or None if there is no such process.
 
     Raises PermissionError if this process may not inspect the other process.
     """
@@ -72,7 +72,7 @@ def _observe(pid: int) -> ForeignProcess:
 
 
 def _output(pid: int) -> tuple[int | None, os.stat_result | None]:
-    """Return a process's output descriptor that goes to a file, and the file's stat.
+    """Return the number of the output descriptor that goes to a file, and the stat.
 
     Both are None if neither standard output nor standard error goes to a file.
     """
@@ -102,7 +102,10 @@ def ancestors(pid: int) -> Iterator[int]:
 
 
 def holders_of(path: str) -> list[int]:
-    """Return the visible processes whose output goes to a file, oldest first."""
+    """Return the processes whose output goes to the file `path`, oldest first.
+
+    Only processes that this process may inspect are found.
+    """
     try:
         wanted = os.stat(path)
     except OSError:

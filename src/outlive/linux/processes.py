@@ -26,8 +26,8 @@ _MOST_DESCRIPTORS = 1 << 30  # larger than any descriptor; one call closes a ran
 
 def close_all_but(keep: tuple[int, ...]) -> None:
     """Close every descriptor except 0 to 2, `keep` and the descriptors of code copies."""
-    # A process that uses a copy of our code has loaded `outlive.code_copy` already. Other processes need not import
-    # this module here.
+    # A process that uses a copy of Outlive's code has loaded `outlive.code_copy` already. A process without a copy has
+    # no such descriptors, so this function does not import that module.
     copied = sys.modules.get("outlive.code_copy")
     kept = sorted({2, *keep, *(() if copied is None else copied.carried_fds())})
     for before, after in zip(kept, (*kept[1:], _MOST_DESCRIPTORS), strict=True):
@@ -47,7 +47,7 @@ class Identity(Value):
 def identify(pid: int) -> Identity:
     """Return the identity of this process or of an unreaped child.
 
-    The pid of such a process cannot be reused meanwhile.
+    The kernel does not give the pid of this process or of an unreaped child to another process.
     """
     pidfd = os.pidfd_open(pid)
     try:
@@ -63,7 +63,10 @@ def identify(pid: int) -> Identity:
 
 
 def open_verified(identity: Identity) -> int | None:
-    """Return a pidfd of the identified process or zombie; None if it is gone."""
+    """Return a pidfd of the identified process, or None if the process is gone.
+
+    A zombie is not gone.
+    """
     if identity.boot != boot_id() or identity.namespace != pid_namespace():
         return None
     try:
@@ -77,8 +80,8 @@ def open_verified(identity: Identity) -> int | None:
 
 
 def has_exited(pidfd: int) -> bool:
-    """Return whether the process of a pidfd has ended, reaped or not."""
-    from select import POLLIN, poll  # noqa: PLC0415 - a shared library, and a hook only reads names and words
+    """Return whether the process of a pidfd has ended. A zombie has ended, too."""
+    from select import POLLIN, poll  # noqa: PLC0415 - loads a shared library, and a hook only needs the functions for names and arguments
 
     waiting = poll()
     waiting.register(pidfd, POLLIN)
@@ -86,7 +89,10 @@ def has_exited(pidfd: int) -> bool:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Return a process's start in clock ticks since boot; None if there is no process."""
+    """Return when a process started, in clock ticks since boot.
+
+    Returns None if there is no such process.
+    """
     fields = stat_fields(pid)
     return int(fields[19]) if fields else None
 
@@ -116,7 +122,7 @@ def has_executed(pid: int) -> bool | None:
 
 
 def open_marker() -> int:
-    """Open a marker file, which shows that a process without a task is Outlive's own."""
+    """Open a marker file. It marks a process that has no task as Outlive's own."""
     return os.memfd_create(_MARKER)
 
 
@@ -134,7 +140,10 @@ def is_stopped(pid: int) -> bool:
 
 
 def opened_by(pid: int) -> list[str]:
-    """Return all files that a process has open. Raise OSError if this is forbidden."""
+    """Return all files that a process has open.
+
+    Raises OSError if this process may not inspect the other process.
+    """
     found = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:
@@ -169,7 +178,7 @@ def is_held_open(path: str) -> bool:
 
 
 def name_of(pid: int) -> str:
-    """Return the kernel's short name of a process; empty if the process is gone."""
+    """Return the kernel's short name of a process, or no text if it is gone."""
     try:
         return read_small(f"/proc/{pid}/comm").strip().decode("utf-8", "backslashreplace")
     except OSError:
@@ -177,7 +186,7 @@ def name_of(pid: int) -> str:
 
 
 def words_of(pid: int) -> list[str]:
-    """Return a process's arguments; empty if the process is gone or has none."""
+    """Return a process's arguments, or an empty list if the process is gone."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return [os.fsdecode(word) for word in file.read().split(b"\0")]
@@ -199,7 +208,10 @@ def setting_of(pid: int, name: str) -> str:
 
 
 def command_line(pid: int) -> str:
-    """Return a process's command line for people, or its short name in brackets."""
+    """Return a process's command line as readable text.
+
+    If the command line cannot be read or is empty, the short name in brackets is returned.
+    """
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read(4096).rstrip(b"\0").split(b"\0")

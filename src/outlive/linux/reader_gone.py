@@ -1,7 +1,8 @@
-"""The detection of departures: the reader of a waiting process's output is gone.
+"""Detection that the reader of a waiting process's output is gone.
 
-For example, the reader closes its pipe or terminal, or an ssh connection breaks. One epoll descriptor becomes readable
-at the first of these events. Every wait polls this descriptor together with its other descriptors.
+This event is called a departure. For example, the reader closes its pipe or terminal, or an ssh connection breaks. One
+epoll descriptor becomes readable at the first departure. Every wait polls this descriptor together with its other
+descriptors.
 """
 
 from __future__ import annotations
@@ -47,12 +48,15 @@ def watch_departures(
 
 
 def has_departed(watch: int | None) -> bool:
-    """Return whether a watched reader is gone; False if no reader is watched."""
+    """Return whether a watched reader is gone.
+
+    Returns False if no reader is watched.
+    """
     return watch is not None and wait_for_departure(watch, 0.0)
 
 
 def wait_for_departure(watch: int | None, seconds: float) -> bool:
-    """Wait at most `seconds` for a departure. Return whether there was one."""
+    """Wait at most `seconds` for a departure. Return whether a departure happened."""
     waiting = poll()
     if watch is not None:
         waiting.register(watch, POLLIN)

@@ -1,4 +1,4 @@
-"""The check whether a sandbox kills the tasks in it when it ends."""
+"""The check whether a sandbox, when it ends, kills the tasks inside of it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def killing_sandbox() -> str | None:
     """Return the name of the sandbox that kills all its processes when it ends.
 
     Returns None if no such sandbox is known. A container does not count, because its first process is meant to run for
-    long. A PID namespace counts if its first process is the launching command itself, because it ends with this
-    command.
+    long. A PID namespace counts as a sandbox if its first process is the launching command itself, because the
+    namespace ends with this command.
     """
     if pid_namespace() == FIRST_PID_NAMESPACE:
         return None
@@ -27,11 +27,12 @@ def killing_sandbox() -> str | None:
 
 
 def _is_made_for_us(first: str) -> bool:
-    """Return whether the PID namespace was made for the command that launches.
+    """Return whether the PID namespace was made for the launching command.
 
-    If so, its first process is this process, or a shell with a script (`sh -c`) that runs this process.
+    If so, the first process of the namespace is this process, or a shell with a script (`sh -c`) that runs this
+    process.
     """
-    from outlive.domain.tasks.shells_and_wrappers import SHELLS  # noqa: PLC0415 - imported here, because it is needed only inside a PID namespace
+    from outlive.domain.tasks.shells_and_wrappers import SHELLS  # noqa: PLC0415 - only a process inside a PID namespace needs this module
 
     shells = (*SHELLS, "busybox")
     is_given = first in shells and any(word[:1] == "-" and "c" in word[1:] for word in words_of(1)[1:2])

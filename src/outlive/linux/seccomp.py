@@ -3,7 +3,8 @@
 The kernel sends the reported calls to a descriptor, the listener, and each call waits for an answer. The filter reports
 calls that change names, contents or the meaning of a path, calls of exec and connect, and calls that install another
 filter. Other calls, such as reads, run at full speed. Every answer is "continue". If no process has the listener open,
-the reported calls fail. So two processes have the listener open. They share a memory page with the id of the last call.
+the reported calls fail. So two processes, the keeper and the witness, have the listener open. The two processes share a
+memory page, into which the kernel writes each reported call.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ CHANGING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _LOAD, _EQUAL, _ANY_BIT, _ALLOW = 0x20, 0x15, 0x45, 0x7FFF0000
 _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
 _PR_SET_NO_NEW_PRIVS = 38
-_DECIDING = 4 | 8  # FAN_CLASS_CONTENT, FAN_CLASS_PRE_CONTENT: other processes wait for such a group's answers
+_DECIDING = 4 | 8  # FAN_CLASS_CONTENT, FAN_CLASS_PRE_CONTENT: other processes wait for answers of these groups
 # Calls that are reported only for some arguments. A row has the number of the argument, the kind of test, and the
 # values for the test. An open is reported if it could change a file. Older 32-bit programs use one call, socketcall,
 # for all socket operations. Only its operations bind and connect are reported.
@@ -151,7 +152,7 @@ _ONLY: dict[str, tuple[int, int, tuple[int, ...]]] = {
     "prctl": (0, _EQUAL, (PR_SET_SECCOMP,)),
     "fanotify_init": (0, _ANY_BIT, (_DECIDING,)),
 }
-# The flags of the filter. NEW_LISTENER returns a listener. SPEC_ALLOW (4) leaves speculative execution as it is. With
+# The flags of the filter. NEW_LISTENER returns a listener. SPEC_ALLOW (4) does not change speculative execution. With
 # WAIT_KILLABLE_RECV (32, from Linux 5.19 on), only a fatal signal interrupts a call that was received.
 _FLAGS, _FLAGS_BEFORE_5_19 = NEW_LISTENER | 4 | 32, NEW_LISTENER | 4
 _RECEIVE, _SEND, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
@@ -246,8 +247,8 @@ def wake_on_same_processor(listener: int) -> None:
 def receive(listener: int, page: mmap) -> None:
     """Wait for the next call, which the kernel writes into the shared page.
 
-    The kernel writes the call into the page before any code of this process runs. So the call is not lost if this
-    process dies.
+    The kernel writes the call into the page before any code of this process runs. So the other process can still answer
+    the call if this process dies.
     """
     page[: CALL.size] = _EMPTY
     ioctl(listener, _RECEIVE, page)

@@ -1,12 +1,14 @@
 """The listener of a command's system calls, shared by keeper and witness.
 
-The command-to-be is the forked child before it executes the command. It installs the filter of `seccomp` in itself. The
-keeper and the witness both get a copy of the listener, so that either of them may die. The keeper receives calls into a
-memory page that it shares with the witness. If the keeper dies, the witness lets every call continue without
-inspection.
+The listener is the descriptor through which the system calls are read and answered (see `seccomp.py`). The witness
+forks a child that will execute the command. Until then, the child is called the command-to-be. The command-to-be
+installs the filter of `seccomp.py` in itself. The keeper and the witness both get a copy of the listener, so that one
+of them can answer calls after the other one has died. The keeper receives calls into a memory page that the keeper
+shares with the witness. If the keeper dies, the witness lets every call continue without inspection.
 
 Every launch makes a `SharedListener`, so this module imports little. If a process may not copy a descriptor of another
-process, the listener is sent through a socket. Docker, for example, forbids the copy without the right to trace.
+process, the listener is sent through a socket. Docker, for example, forbids the copy to a process without the right to
+trace.
 """
 
 from __future__ import annotations
@@ -28,28 +30,28 @@ _PAGE = 4096
 _REFUSED = b"n"
 _TAKEN = b"t"
 PROMISED, NOT_PROMISED = b"p", b"n"
-"""Whether the sender has a thread that answers calls.
+"""The two messages that say whether the sender has a thread that answers calls.
 
 Without this thread, calls would hang, so no filter is installed.
 """
 _UNOBSERVED = "its keeper died: later changes were not observed"
 _UNWRITTEN_AT, _UNWRITTEN_SIZE = 2048, 8
-"""The place in the page of the time of the keeper's first observation that is not in the journal yet."""
+"""Offset and size, in the page, of the time of the keeper's first observation not yet in the journal."""
 _WRITING_TAKES_MS = 5
 _DESCRIPTORS = ("_journal", "_page", "_keeper", "_to_keeper", "_witness", "_to_witness", "_is_taken", "_taken")
 
 
 class SharedListener:
-    """The channels and the page for sharing a listener.
+    """The channels and the memory page through which a listener is shared.
 
-    They are made before the witness is forked.
+    The channels and the page are made before the witness is forked.
     """
 
     def __init__(self, journal: int, wall: int, *, keep_privileges: bool) -> None:
         """Open the page and the channels.
 
-        The witness records the end of the observation in `journal`. `wall` is the difference between the journal's
-        clock and the monotonic clock.
+        `journal` is the open file in which observed changes are recorded. The witness records the end of the
+        observation in this file. `wall` is the difference between the journal's clock and the monotonic clock.
         """
         self._journal, self._wall = journal, wall
         self.keep_privileges = keep_privileges
@@ -65,10 +67,13 @@ class SharedListener:
         self._taken: int | None = taken
 
     def _channel(self) -> tuple[int, int]:
-        """Open a channel for the listener or its number. Return its reading end first."""
+        """Open a channel for the listener or its number.
+
+        Returns the reading end and the writing end.
+        """
         if not self._sends:
             return os.pipe()
-        from _socket import socketpair  # noqa: PLC0415 - imported here, because few sandboxes need it
+        from _socket import socketpair  # noqa: PLC0415 - only needed where descriptors cannot be copied
 
         reading, writing = socketpair()
         return reading.detach(), writing.detach()
@@ -80,12 +85,12 @@ class SharedListener:
         return mmap(self._page, _PAGE)
 
     def open(self, parent: int, keeper: int | None = None) -> int | None:
-        """Install the filter in the command-to-be, if both sides promise to answer.
+        """Install the filter, if the keeper and the witness both promise to answer.
 
-        The two sides are the keeper and the witness. This is called in the command-to-be, which is a child of `parent`.
-        Returns its own listener, or None if the command-to-be is not observed. The keeper's promise comes through
-        `keeper`. From now on the kernel kills the command-to-be if its parent dies, because without an answer the
-        command-to-be would sleep in the kernel forever. `let_go` undoes this before the exec.
+        The command-to-be, which is a child of `parent`, calls this function. The keeper's promise comes through the
+        descriptor `keeper`. Returns the listener of the command-to-be, or None if the command-to-be is not observed.
+        From now on, the kernel kills the command-to-be if its parent dies. Without an answer, the command-to-be would
+        otherwise sleep in the kernel forever. `let_go` ends this rule before the exec.
         """
         from outlive.linux.seccomp import install  # noqa: PLC0415 - costs nothing, because the witness has loaded the module already
 
@@ -103,7 +108,7 @@ class SharedListener:
                 else:
                     os.write(channel, _REFUSED if listener is None else b"%d" % listener)
             except OSError:
-                pass  # the keeper or the witness is dead, but the other one may live
+                pass  # the keeper or the witness is dead, but the other one may still run
             os.close(channel)
         if listener is not None:
             os.read(self._is_taken, 1)
@@ -113,19 +118,19 @@ class SharedListener:
     def let_go(listener: int | None) -> None:
         """Close the command-to-be's own listener, right before its exec.
 
-        If the keeper and the witness die, a call fails, because no process has the listener open. If the command-to-be
-        kept its own listener open, its exec would wait forever for its own answer. From now on, the command-to-be also
-        survives its parent.
+        If the keeper and the witness have died, a reported call must fail and not wait. A reported call fails if no
+        process has the listener open. If the command-to-be kept its own listener open, its exec would wait forever for
+        an answer. `let_go` also ends the rule that the kernel kills the command-to-be when its parent dies.
         """
         if listener is not None:
             os.close(listener)
         live_without_parent()
 
     def of_keeper(self, command: int) -> int | None:
-        """Return the keeper's copy of the listener; None if no filter is installed.
+        """Return the keeper's copy of the listener, or None if no filter is installed.
 
-        This is called in the keeper. Raises OSError if the keeper cannot get the listener. Then the witness must answer
-        the calls.
+        The keeper calls this function. Raises OSError if the keeper cannot get the listener. Then the witness must
+        answer the calls.
         """
         for unused in (self._to_keeper, self._witness, self._to_witness, self._is_taken):
             os.close(unused)
@@ -146,9 +151,10 @@ class SharedListener:
         return shared_listener
 
     def stand_in(self, keeper: int) -> ListenerFallback:
-        """Return the fallback, which answers calls after the keeper's pipe hangs up.
+        """Return the fallback, which answers calls after the keeper has died.
 
-        This is called in the witness, before it forks the command-to-be.
+        The witness calls this function before it forks the command-to-be. The pipe `keeper` hangs up when the keeper
+        dies.
         """
         import outlive.linux.seccomp  # noqa: F401, PLC0415 - loaded before the fork, because the command-to-be inherits loaded modules
 
@@ -156,24 +162,24 @@ class SharedListener:
         return ListenerFallback(self, keeper)
 
     def note_unwritten(self, since: int) -> None:
-        """Write into the page the time of the first unwritten observation, or 0.
+        """Write the time of the first unwritten observation, or 0, into the page.
 
-        This is called in the keeper. If the keeper dies, the observations since this time are lost.
+        The keeper calls this function. If the keeper dies, the observations since this time are lost.
         """
         os.pwrite(self._page, since.to_bytes(_UNWRITTEN_SIZE, "little"), _UNWRITTEN_AT)
 
     def unwritten_since(self) -> int:
         """Return the time of the keeper's first unwritten observation, or 0.
 
-        This is called in the witness.
+        The witness calls this function.
         """
         return int.from_bytes(os.pread(self._page, _UNWRITTEN_SIZE, _UNWRITTEN_AT), "little")
 
     def note_taking_over(self) -> None:
         """Write into the journal that calls are no longer observed.
 
-        This is called in the witness. If the dead keeper lost observations, the line in the journal has the time of the
-        first of them.
+        The witness calls this function. If the dead keeper lost observations, the line in the journal has the time of
+        the first lost observation.
         """
         at = self.unwritten_since() or (self._wall + time.monotonic_ns()) // 1000
         try:
@@ -184,9 +190,9 @@ class SharedListener:
             pass  # the disk is full
 
     def take(self, command: int) -> int | None:
-        """Return the witness's copy of the listener, if any.
+        """Return the witness's copy of the listener, or None if the witness gets none.
 
-        This lets the command-to-be continue.
+        The command-to-be waits until this function returns.
         """
         for unused in (self._to_keeper, self._to_witness, self._is_taken):
             os.close(unused)
@@ -214,11 +220,11 @@ class SharedListener:
             has_one = number.isdigit()
             listener = borrow_descriptor(command, int(number)) if has_one else None
         if has_one and listener is None and _may_ask(command):
-            raise OSError(EMFILE, "the command is observed, but not by us")
+            raise OSError(EMFILE, "the command is observed, but this process did not get the listener")
         return listener
 
     def promise(self) -> None:
-        """Promise to answer calls if the keeper dies. This is called in the witness."""
+        """Promise, in the witness, to answer calls if the keeper dies."""
         self._tell(PROMISED)
 
     def acknowledge(self) -> None:
@@ -248,7 +254,7 @@ class ListenerFallback:
         self._done = allocate_lock()
 
     def begin(self, command: int) -> None:
-        """Start the thread, and promise to answer only if that succeeds."""
+        """Start the thread, and promise to answer only if the thread has started."""
         from _thread import start_new_thread  # noqa: PLC0415
 
         self._done.acquire()
@@ -261,7 +267,7 @@ class ListenerFallback:
             self._shared_listener.promise()
 
     def wait(self) -> None:
-        """Wait until no filtered process lives."""
+        """Wait until the last filtered process has exited."""
         self._done.acquire()
 
     def _stand_in(self, command: int) -> None:
@@ -283,8 +289,8 @@ class ListenerFallback:
             if ready.get(listener, 0) & POLLHUP:
                 is_over = True
                 waiting.unregister(listener)
-            # Go on until the keeper has written its last observations. If the keeper dies before, they are missing in
-            # the journal.
+            # After the last filtered process, wait until the keeper has written its last observations. If the keeper
+            # dies before, these observations are missing in the journal.
             if is_over and not self._shared_listener.unwritten_since():
                 return
         self._shared_listener.note_taking_over()
@@ -296,14 +302,14 @@ def let_continue_what_waits(listener: int, page: mmap) -> None:
     """Let the last call and every later call continue, after the keeper's death."""
     from outlive.linux.seccomp import let_continue, received  # noqa: PLC0415 - costs nothing, because this process has loaded the module already
 
-    # If the last received call was answered already, this does nothing. If the call was not answered, no other process
-    # would answer it.
+    # If the last received call was answered already, a second answer has no effect. If the call was not answered, no
+    # other process would answer the call.
     let_continue(listener, received(page))
     answer_all(listener, page)
 
 
 def answer_all(listener: int, page: mmap) -> None:
-    """Let every call continue until no filtered process lives."""
+    """Let every call continue until the last filtered process has exited."""
     from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - costs nothing, because this process has loaded the module already
 
     waiting = poll()
@@ -320,14 +326,17 @@ def answer_all(listener: int, page: mmap) -> None:
 
 
 def _may_ask(command: int) -> bool:
-    """Return whether the command-to-be may be alive. True if its pid is unknown."""
+    """Return whether the command-to-be may be alive.
+
+    Returns True if its pid is unknown.
+    """
     fields = stat_fields(command) if command else None
     return not command or (fields is not None and fields[0] not in b"ZX")
 
 
 def _send(channel: int, descriptor: int) -> None:
     """Send a descriptor through a socket. The descriptor and the socket stay open."""
-    from _socket import socket  # noqa: PLC0415 - imported here, because few sandboxes need it
+    from _socket import socket  # noqa: PLC0415 - only needed where descriptors cannot be copied
 
     from outlive.linux.fd_passing import give  # noqa: PLC0415
 
@@ -339,11 +348,11 @@ def _send(channel: int, descriptor: int) -> None:
 
 
 def _receive_from(channel: int) -> tuple[bool, int | None]:
-    """Return whether a descriptor was sent, and its number here.
+    """Return whether a descriptor was sent, and its number in this process.
 
     The number is None if this process had no free descriptor.
     """
-    from _socket import MSG_PEEK, socket  # noqa: PLC0415 - imported here, because few sandboxes need it
+    from _socket import MSG_PEEK, socket  # noqa: PLC0415 - only needed where descriptors cannot be copied
 
     from outlive.linux.fd_passing import take  # noqa: PLC0415
 

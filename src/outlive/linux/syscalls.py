@@ -93,7 +93,7 @@ class _Call(CFuncPtr):
 
 
 _program = dlopen(None, 0)  # type: ignore[arg-type]
-_known: dict[str, str] = {}  # facts that do not change while a process lives
+_known: dict[str, str] = {}  # facts that stay the same while a process runs
 _prctl = dlsym(_program, "prctl")
 _fallocate = dlsym(_program, "fallocate")
 _syscall = dlsym(_program, "syscall")
@@ -134,12 +134,15 @@ def live_without_parent() -> None:
 
 
 def name_process(name: str) -> None:
-    """Set the name that `ps` and /proc/PID/comm show. The kernel keeps fifteen bytes."""
+    """Set the name that `ps` and /proc/PID/comm show.
+
+    The kernel keeps only the first fifteen bytes.
+    """
     call_function(_prctl, (_PR_SET_NAME, name.encode("ascii"), 0, 0, 0))
 
 
 def borrow_descriptor(pid: int, number: int) -> int | None:
-    """Return a copy of another process's descriptor; None if this is not possible."""
+    """Return a copy of another process's descriptor, or None if that is impossible."""
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
@@ -182,16 +185,19 @@ def confinement() -> str:
 
 
 def punch_hole(fd: int, start: int, length: int) -> bool:
-    """Free the blocks of a span of a file. Return False if the file system cannot."""
+    """Free the blocks of a span of a file.
+
+    Returns False if the file system cannot free the blocks.
+    """
     span = (_Long(start), _Long(length))
     return bool(call_function(_fallocate, (fd, _PUNCH_HOLE_KEEP_SIZE, *span)) == 0)
 
 
 def open_straight(path: bytes) -> int:
-    """Open a path for inspection, if only its last name may be a symbolic link.
+    """Open a path for inspection, if no name before the last one is a symbolic link.
 
-    A link at the last name is not followed. Returns the descriptor, or the negative errno, because missing files are
-    too common for an exception. ENOENT also shows that there is no link before the missing name.
+    A symbolic link at the last name is not followed. Returns the descriptor, or the negative errno. Missing files are a
+    common result, so no exception is raised. ENOENT also shows that there is no symbolic link before the missing name.
     """
     found = int(_syscall_with_errno(_OPENAT2, _HERE, path, _STRAIGHT, _HOW_SIZE))
     return found if found >= 0 else -get_errno()
@@ -223,7 +229,7 @@ def check_pidfd() -> None:
 
 
 def born_at(path: bytes) -> int:
-    """Return the time of a file's creation in nanoseconds since 1970; 0 if unknown.
+    """Return a file's creation time in nanoseconds since 1970, or 0 if unknown.
 
     The inode alone does not identify a file: a new directory may get the inode of a deleted one.
     """
@@ -241,7 +247,7 @@ def born_at(path: bytes) -> int:
 
 def file_system_magic(path: str) -> int:
     """Return the type number of a path's file system, as in statfs(2)."""
-    import ctypes  # noqa: PLC0415 - imported here, because it is needed once per boot
+    import ctypes  # noqa: PLC0415 - `ctypes` is slow to import, and this function is called once per boot
 
     buffer = ctypes.create_string_buffer(256)
     _checked(ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(path), buffer))
@@ -251,10 +257,11 @@ def file_system_magic(path: str) -> int:
 def watch_modifications(path: str) -> int | None:
     """Return a descriptor that becomes readable when a file is written to.
 
-    Returns None if this is not possible. Only processes that wait or display may use this function, and no keeper. By
-    default, a user has only 128 inotify instances, which are too few for many keepers. Keepers use `F_NOTIFY` instead.
+    Returns None if the file cannot be watched. Processes that wait for a task or display its output may use this
+    function. A keeper must not use it: by default, a user has only 128 inotify instances, which are too few for many
+    keepers. Keepers use `F_NOTIFY` instead.
     """
-    import ctypes  # noqa: PLC0415 - imported here, because a launch does not need it
+    import ctypes  # noqa: PLC0415 - a launch does not need `ctypes`, which is slow to import
 
     libc = ctypes.CDLL(None, use_errno=True)
     fd = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
@@ -337,7 +344,7 @@ def take_short_turns() -> None:
     policy, machine = os.sched_getscheduler(0), os.uname().machine
     if policy != os.SCHED_OTHER or machine not in _SET_SCHEDULING:
         return
-    from _struct import Struct  # noqa: PLC0415 - imported here, because only an observing keeper needs it
+    from _struct import Struct  # noqa: PLC0415 - only a keeper that observes needs this module
 
     form, nice = Struct("<IIQiIQQQ"), os.getpriority(os.PRIO_PROCESS, 0)
     wanted = form.pack(form.size, policy, 0, nice, 0, _SHORTEST_TURN_NS, 0, 0)
@@ -345,7 +352,7 @@ def take_short_turns() -> None:
 
 
 def boot_id() -> str:
-    """Return the id of this boot; empty if /proc does not show it."""
+    """Return the id of this boot, or an empty text if /proc does not show the id."""
     if "boot" not in _known:
         try:
             _known["boot"] = read_small("/proc/sys/kernel/random/boot_id").strip().decode("ascii")

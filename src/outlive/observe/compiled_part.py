@@ -1,6 +1,7 @@
-"""Loading the compiled module of a package without importing the package.
+"""A loader of a package's compiled module, which does not import the package.
 
-Some packages import an event loop, which costs a keeper memory and delays every command by milliseconds.
+Importing some packages also imports an event loop. The event loop would take memory in every keeper, and would delay
+every command by milliseconds.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     time  operation  thread  state  path  [state  path]
 
-Times are microseconds since 1970. They do not change if the system's clock is set while the task runs. A state
-describes what was at the path before the change (see `path_state`), or is `-` if it was not read. Tabs, newlines and
-backslashes of paths are escaped. A path that is not valid UTF-8 keeps its bytes.
+Times are microseconds since 1970. Setting the system's clock while the task runs does not affect the times. A state
+describes what was at the path before the change (see `path_state.py`), or is `-` if the path was not read. Tabs,
+newlines and backslashes of paths are escaped. A path that is not valid UTF-8 keeps its bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST_BEGINNING, _STARTS = 64 << 10, ([b"begin"], [b"exec"])
 CHANGES = ("write", "rename", "remove", "make")
 LARGEST = 128 << 20
 _TORN = "\0\n"
-"""The end of a line that a dead keeper left unfinished. No path contains NUL."""
+"""The end of a line that a keeper left unfinished when it died. No path contains NUL."""
 
 
 def escaped(text: str) -> str:
@@ -58,11 +58,14 @@ class Journal:
         self._on_unwritten = on_unwritten
 
     def now(self) -> int:
-        """Return microseconds since 1970, not changed by setting the system's clock."""
+        """Return the time in microseconds since 1970.
+
+        Setting the system's clock does not affect this time.
+        """
         return (self._wall + time.monotonic_ns()) // 1000
 
     def add(self, at: int, words: str) -> None:
-        """Add a line that consists of a time and of other fields."""
+        """Add a line with the time `at` and the other fields in `words`."""
         if not self._lines:
             self._since = at
             self._on_unwritten(at)
@@ -72,7 +75,7 @@ class Journal:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no line waits to be written."""
+        """Whether all collected lines are written."""
         return not self._lines
 
     def flush(self) -> None:
@@ -88,7 +91,7 @@ class Journal:
     def _write(self, content: bytes) -> None:
         self._room -= len(content)
         if self._room <= 0:
-            content = self._gap("the journal is full")
+            content = self._gap("the journal is full, so later changes are missing")
         try:
             written = os.write(self._fd, content)
         except OSError:
@@ -114,7 +117,7 @@ class Journal:
 
 
 def is_of_something(state: str) -> bool:
-    """Return whether a state is that of an existing file or link."""
+    """Return whether a state describes an existing file or symbolic link."""
     return state[:1] in ("f", "l", "u")
 
 
@@ -125,12 +128,15 @@ def is_bare(path: str) -> bool:
 
 
 def is_observed(path: str) -> bool:
-    """Return whether a journal records system calls, and so has a `begin` line."""
+    """Return whether a journal records system calls, which its `begin` line shows."""
     return any(line.split(b"\t", 2)[1:2] == [b"begin"] for line in _first_lines(path)[:-1])
 
 
 def _first_lines(path: str) -> list[bytes]:
-    """Return the first whole lines of a journal, and the rest. A file may be missing."""
+    """Return the first whole lines of a journal, and the unfinished rest.
+
+    For a missing journal, the result is only an empty rest.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -171,7 +177,10 @@ def _names(path: str, place: str) -> bool:
 
 
 def read_journal(path: str) -> Iterator[list[str]]:
-    """Yield the fields of every well-formed line of a journal. A file may be missing."""
+    """Yield the fields of every well-formed line of a journal.
+
+    A missing journal has no lines.
+    """
     try:
         with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             yield from fields_of(file)

@@ -48,7 +48,7 @@ def look(path: str) -> Look:
 
 
 def look_straight(path: str) -> Look:
-    """Return the result of lstat for a path. `0` if the path leads through a link."""
+    """Return the result of lstat for a path, or `0` if the path leads through a link."""
     fd = open_straight(path.encode("utf-8", "surrogateescape"))
     if fd < 0:
         return ABSENT if fd == -ELOOP else look(path)
@@ -95,7 +95,10 @@ def is_directory(found: Look) -> bool:
 
 
 def glance(found: Look) -> str:
-    """Return the state that stat shows. For a directory, this is only the inode."""
+    """Return the state that stat shows, without reading the content.
+
+    For a directory, the state has only the inode.
+    """
     if isinstance(found, str):
         return found
     if is_directory(found):
@@ -104,10 +107,10 @@ def glance(found: Look) -> str:
 
 
 def pin(path: str, found: Look) -> tuple[str, int | None]:
-    """Return a path's state, and a descriptor if its content is to be read later.
+    """Return a path's state, and a descriptor if the content must be read later.
 
-    The descriptor keeps a longer file readable after its removal. A short file is read at once, because this takes less
-    time than closing the last descriptor of a removed file, which frees the blocks of the file.
+    The descriptor keeps a longer file readable after the file was removed. A short file is read at once. Closing the
+    last descriptor of a removed file frees the blocks of the file, and this takes longer than reading a short file.
     """
     if isinstance(found, str):
         return found, None
@@ -129,7 +132,10 @@ def pin(path: str, found: Look) -> tuple[str, int | None]:
 
 
 def _directory(path: str, inode: int) -> str:
-    """Return the state of a directory. Its time of birth shows if an inode was reused."""
+    """Return the state of a directory.
+
+    The time of birth distinguishes a directory from an earlier directory with the same inode.
+    """
     born = born_at(os.fsencode(path))
     return f"d{inode}:{born}" if born else f"d{inode}"
 
@@ -156,7 +162,10 @@ def _blob_id(fd: int, size: int = -1) -> str | None:
 
 
 def moments_of(path: str) -> tuple[int, int]:
-    """Return mtime, which programs can set, and ctime in microseconds. 0 if unknown."""
+    """Return the mtime and the ctime of a path in microseconds, or 0 if unknown.
+
+    Programs can set the mtime, but not the ctime.
+    """
     try:
         found = os.lstat(path)
     except OSError:

@@ -1,4 +1,7 @@
-"""Replay of the journals in a task's bundle, which gives the effects of the task."""
+"""Replay of the journals in a task's bundle, which computes the task's effects.
+
+A journal lists the observed changes of one attempt (see `journal.py`).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def replay_of(home: Home, task: Task, last: int) -> Replay:
-    """Return a replay of a task's attempts up to `last`, as `journals_of` lists them."""
+    """Return a replay of a task's attempts, up to the attempt `last`.
+
+    `journals_of` selects the journals to replay.
+    """
     replay = Replay(home.path)
     for path in journals_of(home, task, last):
         replay.read(read_journal(path))
@@ -26,7 +32,10 @@ def replay_of(home: Home, task: Task, last: int) -> Replay:
 
 
 def replay_about(home: Home, task: Task, last: int, search: JournalSearch, paths: Iterable[bytes]) -> Replay | None:
-    """Replay only the lines that some paths depend on. Return None for too many lines."""
+    """Replay only the lines that `paths` depend on.
+
+    Returns None if there are too many of these lines.
+    """
     lines = search.lines_about(paths)
     if lines is None:
         return None

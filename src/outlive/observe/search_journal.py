@@ -1,8 +1,9 @@
 """Search of long journals for the lines that some paths depend on.
 
-A path depends on every line that names the path or a directory above it. After a move, it also depends on the lines
-with the other name of the path or directory. And it depends on the lines about the processes that made these changes. A
-replay of only these lines has the same result for the path. Paths are bytes here, as in the journal.
+A journal lists the observed changes of one attempt (see `journal.py`). A path depends on every line that names the path
+or a directory above the path. After a move, the path also depends on the lines with the other name of the path or
+directory. The lines about the processes that made these changes count, too. A replay of only these lines has the same
+result for the path as a replay of all lines. Paths are bytes in this module, as in the journal.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _KEPT = _BEGINNINGS | {b"unobserved", b"unseen"}
 _WORDS = frozenset((b"gap", b"connect", b"look", b"final"))
 _PROGRAMS = frozenset((b"exec", b"fork"))
 _NO_CHANGES = _BEGINNINGS | _PROGRAMS
-# A path whose first state was unknown, or a special file, never counts as changed.
+# A path never counts as changed if its first state was unknown, or if it was a special file.
 _NEVER_MISSED = frozenset((b"?", b"-", b"s"))
 _ABSENT = b"0"
 
@@ -79,7 +80,7 @@ class JournalSearch:
         return names is None or any(above in self._firsts for name in names for above in around_of(name))
 
     def lines_about(self, paths: Iterable[bytes]) -> list[list[str]] | None:
-        """Return the lines that some paths depend on. Return None if there are too many."""
+        """Return the lines that `paths` depend on, or None if there are too many lines."""
         names = self._names_of(paths)
         if names is None:
             return None
@@ -131,7 +132,10 @@ class JournalSearch:
         return firsts
 
     def _places(self) -> tuple[set[bytes], set[bytes], set[bytes]]:
-        """Return the tops of all worktrees, their git directories, HEADs and stashes."""
+        """Return the tops of all worktrees, the git directories, and paths in them.
+
+        The paths in the git directories are those of HEAD and of the stash.
+        """
         tops, gits, kept = set(), set(), set()
         for fields in self._lines:
             if fields[1] in _BEGINNINGS:
@@ -143,7 +147,10 @@ class JournalSearch:
         return tops, gits, kept
 
     def _names_of(self, paths: Iterable[bytes]) -> set[bytes] | None:
-        """Return all names of the paths before and after moves. Return None if too many."""
+        """Return all names of the paths before and after moves.
+
+        Returns None if there are too many names.
+        """
         names, new = set(), set(paths)
         while new:
             names |= new
@@ -192,7 +199,7 @@ def names_any(text: bytes, paths: Iterable[bytes]) -> bool:
 
 
 def _is_in_a_change(text: bytes, wanted: bytes) -> bool:
-    """Return whether any line that records a change contains `wanted`."""
+    """Return whether a line that records a change contains `wanted`."""
     at = text.find(wanted)
     while at >= 0:
         begin, end = text.rfind(b"\n", 0, at + 1) + 1, text.find(b"\n", at)

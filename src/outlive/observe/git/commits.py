@@ -1,7 +1,8 @@
-"""The number of commits between two commits, the only task for which git is run.
+"""The number of commits between two commits. Only here, Outlive runs git.
 
 Git executes helpers, filters and transports that a repository configures. So git runs in an empty temporary repository
-without configuration, which borrows only the objects. No protocol is allowed, and git inherits only PATH.
+without configuration, which uses only the objects of the task's repository. Git may use no network protocol, and
+inherits only the variable PATH.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _HEX = frozenset("0123456789abcdef")
 
 
 def measure_distance(then: GitState, now: GitState, timeout_s: float = TIMEOUT_S) -> Distance | None:
-    """Return how far the HEADs of two snapshots are apart. Return None if unknown."""
+    """Return how far the HEADs of two snapshots are apart, or None if unknown."""
     old, new = then.head or "", now.head or ""
     if len(old) not in (40, 64) or len(old) != len(new) or not _HEX.issuperset(old + new):
         return None

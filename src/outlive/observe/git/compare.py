@@ -1,8 +1,8 @@
 """Comparison of all files of a task's repositories before and after the task.
 
-The first snapshot is taken while the command already runs. It is stored in an unnamed file, because it may have many
-megabytes. The bundle keeps the comparison, the files that differ from the index at the end, and digests of the contents
-of all files.
+The first snapshot is taken while the command already runs. The first snapshot may have many megabytes, so it is stored
+in an unnamed file. The bundle keeps the comparison, the files that differ from the index at the end, and digests of the
+contents of all files.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def keep_first(
 ) -> None:
     """Store a full snapshot of each directory's repository in a file.
 
-    For a directory in `outside`, which was in no repository before the command, the snapshot is empty: a repository
-    that is found there later was created since. With `baseline`, another open file, this also stores the states of the
-    files that were not written since `since_ns`.
+    A directory in `outside` was in no repository before the command. The snapshot of such a directory is empty, so a
+    repository that is found there later counts as new. `baseline` is another open file or None. If there is a
+    `baseline`, the states of the files that were not written since `since_ns` are stored in this file.
     """
     until = time.monotonic() + DEFAULT_BUDGET_S
     found = [
@@ -56,9 +56,10 @@ def compare_with_first(
 ) -> tuple[str, str]:
     """Return the comparisons and the `quick` snapshots, both as texts for the bundle.
 
-    With `since_ns`, the command ran already when the first snapshot was taken. Paths that were `seen` to change are
-    left out, and so is the `ignored` directory, to which Outlive writes. Changes after `until_ns` are only counted,
-    because a waiter that was already notified may have made them.
+    With `since_ns`, the command already ran when the first snapshot was taken. Two kinds of paths are left out: the
+    paths in `seen`, whose changes were observed, and the directory `ignored`, to which Outlive writes. Changes after
+    `until_ns` are only counted: the waiting process already knows that the task has ended, and may have made these
+    changes.
     """
     comparisons, last, trees = [], [], []
     known, until = _with_parents(seen), time.monotonic() + DEFAULT_BUDGET_S
@@ -87,7 +88,7 @@ def kept_snapshots(snapshots: Sequence[Snapshot]) -> str:
 
 
 class _Wanted:
-    """A filter for changed paths below `top`. It counts paths that changed later."""
+    """A filter for changed paths below `top`. It counts changes after `until_ns`."""
 
     def __init__(self, top: str, known: Collection[str], ignored: str, until_ns: int) -> None:
         self._top, self._known, self._ignored, self._until_ns = top, known, ignored, until_ns
@@ -104,7 +105,10 @@ class _Wanted:
 
 
 def _with_parents(paths: Collection[str]) -> set[str]:
-    """Return the paths and all directories above them, whose times change as well."""
+    """Return the paths, and all directories above the paths.
+
+    If a path changes, the times of the directories above it may change as well.
+    """
     found: set[str] = set()
     for path in paths:
         above = path
@@ -124,8 +128,8 @@ def _with_git_of(quick: Snapshot, full: Snapshot) -> Snapshot:
 def _with_dirty(quick: Snapshot, full: Snapshot, first: Snapshot, until_ns: int, named: Collection[str]) -> Snapshot:
     """Return the quick snapshot with the dirty files and the digests of all contents.
 
-    Files that changed after `until_ns` count as dirty, because their state before is unknown. If some files were not
-    inspected, or too many are dirty, the snapshot is returned unchanged.
+    Files that changed after `until_ns` count as dirty, because their state at `until_ns` is unknown. If some files were
+    not inspected, or too many are dirty, the snapshot is returned unchanged.
     """
     if full.tree is None or full.tree.stopped is not None or full.git is None:
         return quick
@@ -169,7 +173,7 @@ def _changed_later(
 def _first(fd: int) -> list[Snapshot]:
     os.lseek(fd, 0, os.SEEK_SET)
     with open(fd, "rb", closefd=False) as file:
-        return [_snapshot(*parts) for parts in marshal.load(file)]  # noqa: S302 - written by ourselves, to a file without a name
+        return [_snapshot(*parts) for parts in marshal.load(file)]  # noqa: S302 - this process wrote the data, to an unnamed file
 
 
 def _plain(snapshot: Snapshot) -> tuple[dict[str, object], dict[str, object] | None, dict[str, object] | None]:

@@ -1,7 +1,7 @@
 """Directories below a top directory, entered one component at a time.
 
 No symbolic link is followed, so a planted link cannot lead to another directory. No mount is crossed, so an unreachable
-network file system does not block.
+network file system does not block this process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NOT_THERE = (ENOENT, ENOTDIR, ELOOP)
 
 
 class Barred(Exception):
-    """The directory may exist, but it must not or cannot be entered."""
+    """The error that a directory, which may exist, must not or cannot be entered."""
 
 
 class Directories:

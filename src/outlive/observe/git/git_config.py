@@ -1,7 +1,7 @@
 """Git's configuration files outside of a repository.
 
-An include whose condition cannot be checked without git is assumed to apply. Waiters wait while a keeper uses this
-module. So the module does not import `re`, which would take time.
+An include whose condition cannot be checked without git is assumed to apply. While a keeper uses this module, other
+processes wait for the end of its task. So this module does not import `re`, which would take time.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _included(path: str, git_dir: str, home: str) -> Iterator[str]:
 
 
 def _plain(value: str) -> str:
-    """Return a value without its quotes, or without the comment after it."""
+    """Return a value without its quotes and without the comment after the value."""
     if value.startswith('"'):
         return value[1:].partition('"')[0]
     return value.partition("#")[0].partition(";")[0].strip()

@@ -81,38 +81,44 @@ def parse_index(content: bytes, id_bytes: int = 20, until: float | None = None) 
     `id_bytes`, the length of an object id, is used only if the index has no checksum.
     """
     if len(content) < _HEADER + 20 or content[:4] != b"DIRC":
-        raise Unknown("not an index")
+        raise Unknown("the index has no valid header")
     _, version, count = _numbers(content)
     if version not in (2, 3, 4):
-        raise Unknown(f"version {version}")
+        raise Unknown(f"the index has the unknown version {version}")
     id_bytes = _checked_id_bytes(content, id_bytes)
     end = len(content) - id_bytes
     if count > MOST_ENTRIES:
-        raise Unknown(f"more than {MOST_ENTRIES} entries")
+        raise Unknown(f"the index has more than {MOST_ENTRIES} entries")
     if count * (_SHORTEST_ENTRY - 20 + id_bytes) > end:
-        raise Unknown("damaged")
+        raise Unknown("the index is damaged")
     read = _read_compressed if version == 4 else _read_padded
     entries, at = read(content, count, end, id_bytes, until)
     _check_extensions(content, at, end)
     if b"" in entries:  # only a split index has empty paths
-        raise Unknown("damaged")
+        raise Unknown("the index is damaged")
     return Index(version=version, id_bytes=id_bytes, entries=entries)
 
 
 def _checked_id_bytes(content: bytes, told: int) -> int:
-    """Return the length of the index's object ids. It is `told` without a checksum."""
+    """Return the length of the index's object ids.
+
+    An index without a checksum does not show the length, so the result is `told`.
+    """
     if content[-20:] == bytes(20):  # index.skipHash
         return told
     for length, digest in ((20, sha1_of), (32, sha256_of)):
         if digest(content[:-length]) == content[-length:]:
             return length
-    raise Unknown("its checksum is wrong")
+    raise Unknown("the checksum of the index is wrong")
 
 
 def _read_padded(
     content: bytes, count: int, end: int, id_bytes: int, until: float | None
 ) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
-    """Read versions 2 and 3: whole paths, each entry padded with one to eight zeros."""
+    """Read versions 2 and 3, which store whole paths.
+
+    Each entry is padded with one to eight zero bytes.
+    """
     entries: dict[bytes, tuple[bytes, bytes, int]] = {}
     at, fixed = _HEADER, _STAT + id_bytes
     for number in range(count):
@@ -121,12 +127,12 @@ def _read_padded(
         start = at
         at += fixed
         if at + 2 > end:
-            raise Unknown("damaged")
+            raise Unknown("the index is damaged")
         flags, name_at = _read_flags(content, at)
         length = flags & _LONG_NAME
         name_end = name_at + length if length < _LONG_NAME else content.find(b"\0", name_at, end)
         if not name_at <= name_end < end:
-            raise Unknown("damaged")
+            raise Unknown("the index is damaged")
         entries[content[name_at:name_end]] = (
             content[start : start + 16] + content[start + 20 : start + _STAT],
             content[start + _STAT : at],
@@ -148,12 +154,12 @@ def _read_compressed(
         start = at
         at += fixed
         if at + 4 > end:
-            raise Unknown("damaged")
+            raise Unknown("the index is damaged")
         flags, name_at = _read_flags(content, at)
         dropped, name_at = _varint(content, name_at, end)
         name_end = content.find(b"\0", name_at, end)
         if dropped > len(path) or name_end < 0:
-            raise Unknown("damaged")
+            raise Unknown("the index is damaged")
         path = path[: len(path) - dropped] + content[name_at:name_end]
         entries[path] = (
             content[start : start + 16] + content[start + 20 : start + _STAT],
@@ -179,7 +185,7 @@ def _varint(content: bytes, at: int, end: int) -> tuple[int, int]:
     while byte & 0x80:
         at += 1
         if at >= end or number > 1 << 32:
-            raise Unknown("damaged")
+            raise Unknown("the index is damaged")
         byte = content[at]
         number = ((number + 1) << 7) | (byte & 0x7F)
     return number, at + 1
@@ -190,15 +196,15 @@ def _check_extensions(content: bytes, at: int, end: int) -> None:
     while at + 8 <= end:
         name = content[at : at + 4]
         if name == b"link":
-            raise Unknown("a split index")
+            raise Unknown("the index is split")
         # `sdir` is harmless: an entry may be a directory outside a sparse checkout, and such entries are skipped.
         if not b"A" <= name[:1] <= b"Z" and name != b"sdir":
-            raise Unknown("an unknown extension")
+            raise Unknown("the index has an unknown extension")
         at += 8 + int.from_bytes(content[at + 4 : at + 8], "big")
     if at != end:
-        raise Unknown("damaged")
+        raise Unknown("the index is damaged")
 
 
 def _check_time(until: float | None) -> None:
     if until is not None and time.monotonic() > until:
-        raise Unknown("time was up")
+        raise Unknown("time was up while the index was read")

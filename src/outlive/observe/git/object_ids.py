@@ -84,7 +84,7 @@ def sha256_of(content: bytes) -> bytes:
 
 
 def look_at(path: str) -> bytes:
-    """Return the state of any path, in the form that snapshots have."""
+    """Return the state of a path, in the same form as in snapshots."""
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,6 +1,6 @@
 """HEAD, refs, stash and worktrees of a repository, read from its files.
 
-Refs in a reftable are not read: only the text of `refs_mark` shows that they have changed.
+Refs in a reftable are not read. Only the text of `refs_mark` shows that these refs have changed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _HEX = frozenset("0123456789abcdef")
 def read_head(repository: Repository) -> tuple[str, str]:
     """Return the ref of HEAD, and the commit of HEAD.
 
-    The ref is empty if HEAD is detached. The commit is empty if there is none yet.
+    The ref is empty if HEAD is detached. The commit is empty if the branch has no commit yet.
     """
     _check_readable(repository)
     content = read_regular(repository.git_dir + "/HEAD", _REF_BYTES)
     if content is None:
-        raise Unknown("there is none")
+        raise Unknown("the file is missing")
     text = os.fsdecode(content).rstrip()
     if not text.startswith(_SYMBOLIC):
         return "", _checked_id(text)
@@ -48,7 +48,7 @@ def read_refs(repository: Repository, most: int, packed_bytes: int) -> dict[str,
     while waiting:
         name, depth = waiting.pop()
         if depth > _DEEPEST:
-            raise Unknown("nested too deep")
+            raise Unknown("the directories are nested too deeply")
         for entry in names_in(f"{repository.common_dir}/{name}", most):
             inner = f"{name}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
@@ -58,7 +58,7 @@ def read_refs(repository: Repository, most: int, packed_bytes: int) -> dict[str,
                 if content:
                     refs[inner] = os.fsdecode(content).strip()
         if len(refs) + len(waiting) > most:
-            raise Unknown(f"more than {most}")
+            raise Unknown(f"there are more than {most} refs")
     return refs
 
 
@@ -102,7 +102,8 @@ def _loose(repository: Repository, name: str) -> str:
     own = name.startswith(("refs/bisect/", "refs/rewritten/", "refs/worktree/"))
     where = repository.git_dir if own else repository.common_dir
     path = f"{where}/{name}"
-    # After the last branch in a directory was deleted, the empty directory may stay. For git, it is not a ref.
+    # After the last branch in a directory was deleted, the empty directory may stay. For git, the directory is not a
+    # ref.
     content = None if os.path.isdir(path) else read_regular(path, _REF_BYTES)
     return os.fsdecode(content or b"").strip()
 
@@ -125,7 +126,7 @@ def _packed(repository: Repository, limit: int) -> dict[str, str]:
 
 def _check_readable(repository: Repository) -> None:
     if os.path.lexists(repository.common_dir + "/reftable"):
-        raise Unknown("kept as a reftable")
+        raise Unknown("stored in a reftable, which Outlive does not read")
 
 
 def _checked_id(text: str) -> str:

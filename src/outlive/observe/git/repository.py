@@ -25,13 +25,13 @@ class Repository(Value):
     """The top of the worktree. None in a bare repository."""
     git_dir: str
     common_dir: str
-    """The directory of refs, objects and configuration. A linked worktree shares it with the main worktree."""
+    """The directory of refs, objects and configuration, which linked worktrees share with the main worktree."""
     broken: str | None = None
-    """Why the repository cannot be read. None if it can be read."""
+    """Why the repository cannot be read. None if the repository can be read."""
 
     @property
     def identity(self) -> str:
-        """Device and inode of the git directory. Empty if it is gone."""
+        """Device and inode of the git directory. Empty if the directory is gone."""
         try:
             found = os.stat(self.git_dir)
         except (OSError, ValueError):
@@ -45,17 +45,19 @@ class Repository(Value):
 
     @property
     def roots(self) -> tuple[str, str, str]:
-        """Top, git directory and shared git directory for a journal. Empty if missing.
+        """Top, git directory and shared git directory, as a journal records them.
 
-        Symbolic links are resolved, because paths in the journal are resolved, too.
+        A text is empty if the repository has no such directory of its own. Symbolic links are resolved, because paths
+        in the journal are resolved, too.
         """
         return self.top or "", os.path.realpath(self.git_dir), self.common_dir if self.is_linked else ""
 
 
 def find_repository(directory: str) -> Repository | None:
-    """Return the repository that a path, even a missing one, lies in.
+    """Return the repository that a path lies in. The path need not exist.
 
-    Like git, the search skips a damaged repository. It is returned only if no other repository is found.
+    Like git, the search skips a damaged repository. A damaged repository is returned only if no other repository is
+    found.
     """
     try:
         place = os.path.realpath(directory)
@@ -91,7 +93,7 @@ def repository_at(place: str) -> Repository | None:
         shared = _shared_dir(place)
         return None if shared is None else Repository(top=None, git_dir=place, common_dir=shared)
     except (OSError, ValueError):
-        # A loop of symbolic links, or a directory that we may not search.
+        # The path has a loop of symbolic links, or this process may not search the directory.
         return _broken(place, inside, ".git cannot be read")
     if S_ISDIR(mode):
         git_dir, missing = inside, "no git directory"
@@ -103,7 +105,7 @@ def repository_at(place: str) -> Repository | None:
         named = os.fsdecode(content.removeprefix(_MARK).rstrip(b"\r\n"))
         if not content.startswith(_MARK) or not named or "\0" in named:
             return _broken(place, inside, ".git names no directory")
-        git_dir, missing = os.path.realpath(os.path.join(place, named)), ".git leads nowhere"
+        git_dir, missing = os.path.realpath(os.path.join(place, named)), ".git names a directory without a repository"
     else:
         return _broken(place, inside, ".git is neither file nor directory")
     shared = _shared_dir(git_dir)
@@ -113,7 +115,7 @@ def repository_at(place: str) -> Repository | None:
 
 
 def _shared_dir(path: str) -> str | None:
-    """Return the directory with the objects and refs. None if git would find none."""
+    """Return the directory with the objects and refs, or None if git would find none."""
     if not os.path.lexists(path + "/HEAD"):
         return None
     try:
@@ -146,7 +148,7 @@ def read_config(repository: Repository) -> tuple[str, dict[str, str]]:
 
 
 def read_settings(path: str) -> dict[str, str]:
-    """Return the settings of one configuration file. Empty if it cannot be read."""
+    """Return the settings of one configuration file, or none if it is unreadable."""
     try:
         return _settings(os.fsdecode(read_regular(path, _CONFIG_BYTES) or b""))
     except Unknown:

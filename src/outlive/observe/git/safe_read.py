@@ -13,7 +13,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 class Unknown(Exception):
-    """The file exists, or should exist, and cannot be read."""
+    """The error that a file cannot be read, although it exists or should exist."""
 
 
 def read_regular(path: str | bytes, limit: int, dir_fd: int | None = None) -> bytes | None:
@@ -46,7 +46,10 @@ def read_regular(path: str | bytes, limit: int, dir_fd: int | None = None) -> by
 
 
 def identity_of(path: str) -> str:
-    """Return a text that changes when the file is written. Empty for a missing file."""
+    """Return a text that changes when the file is written.
+
+    For a missing file, the text is empty.
+    """
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -57,13 +60,13 @@ def identity_of(path: str) -> str:
 
 
 def names_in(path: str, most: int) -> list[os.DirEntry[str]]:
-    """Return the entries of a directory. Empty if it does not exist.
+    """Return the entries of a directory. A missing directory has no entries.
 
     Raises `Unknown` for a symbolic link, or for more entries than `most`.
     """
     try:
         if S_ISLNK(os.lstat(path).st_mode):
-            raise Unknown("a symbolic link")
+            raise Unknown("a directory is a symbolic link")
         with os.scandir(path) as entries:
             found = []
             for entry in entries:

@@ -1,8 +1,8 @@
-"""Snapshots of a directory and its repository: quick ones and full ones.
+"""Quick and full snapshots of a directory and its repository.
 
-A launch waits for a quick snapshot, so it makes only a few small reads. A full snapshot adds the files of the worktree,
-within a time budget. Taking a snapshot starts no process, writes nothing, and raises nothing: parts that cannot be read
-are named in `unknown`.
+A launch waits for a quick snapshot, so a quick snapshot makes only a few small reads. A full snapshot adds the files of
+the worktree, within a time budget. Taking a snapshot starts no process, writes no file and raises no exception. Parts
+that cannot be read are named in `unknown`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_FILES = 2000
 
 
 class _Limits(Value):
-    """Limits for reading refs. Beyond them, the refs are unknown."""
+    """Limits for reading refs. If a limit is exceeded, the refs are unknown."""
 
     refs: int
     packed_bytes: int
@@ -60,7 +60,7 @@ def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Sna
 
 
 def as_left(snapshot: Snapshot, until_ns: int) -> Snapshot:
-    """Return the snapshot, with named files that changed after `until_ns` as unseen."""
+    """Return the snapshot, and mark files that changed after `until_ns` as unseen."""
     from outlive.observe.path_state import changed_at_ns  # noqa: PLC0415 - a launch does not need it
 
     files = dict(snapshot.files or ())
@@ -82,8 +82,8 @@ def take_full(
 ) -> Snapshot:
     """Take a quick snapshot, and add the states of the files of the worktree.
 
-    `before` is an earlier snapshot. Files that only its index named are inspected, too. The files in `paths` may lie
-    outside the worktree. Files that cannot be inspected in time are marked as unseen.
+    `before` is an earlier snapshot. Files that were tracked then, but are not in the index now, are inspected, too. The
+    files in `paths` may lie outside the worktree. Files that cannot be inspected in time are marked as unseen.
     """
     until = time.monotonic() + budget_s
     quick, repository, settings = _take(directory, _FULL)
@@ -151,7 +151,10 @@ def _take(directory: str, limits: _Limits) -> tuple[Snapshot, Repository | None,
 
 
 def _known(unknown: list[str], what: str, read: Callable[[], T]) -> T | None:
-    """Return the result of `read`. None if it fails, with a reason added to `unknown`."""
+    """Return the result of `read`, or None if `read` fails.
+
+    The reason of a failure is added to `unknown`.
+    """
     try:
         return read()
     except Unknown as reason:
@@ -169,15 +172,15 @@ def _look_inside(
         from outlive.observe.git.worktree_files import TreeReader  # noqa: PLC0415
     except ImportError as error:
         # A background process takes this snapshot. The installation may have been removed since it started.
-        raise Unknown("the program was removed meanwhile") from error
+        raise Unknown("the installation of Outlive was removed meanwhile") from error
 
     top = repository.top or ""
     elsewhere = settings.get("core.worktree")
     if elsewhere and os.path.realpath(os.path.join(repository.git_dir, elsewhere)) != top:
-        raise Unknown("core.worktree puts them elsewhere")
+        raise Unknown("core.worktree names another directory")
     path = repository.git_dir + "/index"
-    # Read the index's time before its content. If the index is replaced in between, this time is too early. Then only
-    # fewer stamps are trusted.
+    # Read the index's time before its content. If the index is replaced in between, this time is too early. The only
+    # effect is that fewer stamps are trusted.
     written = os.lstat(path).st_mtime_ns if os.path.lexists(path) else 0
     index = read_index(path, 32 if settings.get("extensions.objectformat", "").lower() == "sha256" else 20, until)
     also = before.tree.tracked if before and before.tree and before.git and before.git.top == top else ()

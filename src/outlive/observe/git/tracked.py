@@ -1,4 +1,4 @@
-"""The question whether git tracks files of a directory, which may be gone already."""
+"""The check whether git tracks files of a directory, even of a removed one."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from outlive.observe.git.index import read_index
 from outlive.observe.git.repository import find_repository
 from outlive.observe.git.safe_read import Unknown
 
-# All questions together take at most this long.
+# All reads of an index together take at most this long.
 _LONGEST_S = 0.5
 
 
 class Tracked:
-    """The tracked files of repositories, each index read once."""
+    """The tracked files of repositories. Each index is read only once."""
 
     def __init__(self) -> None:
         self._until = time.monotonic() + _LONGEST_S
         self._paths: dict[str, tuple[bytes, ...] | None] = {}
-        """The paths in each index; None if it cannot be read."""
+        """The paths in each index, or None if the index cannot be read."""
 
     def may_be_below(self, directory: str) -> bool:
         """Return whether git tracks a file below a directory.
 
-        If the index cannot be read, it may.
+        Returns True if the index cannot be read.
         """
         if not directory.startswith("/"):
             return False

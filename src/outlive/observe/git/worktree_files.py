@@ -1,8 +1,8 @@
-"""The files of a worktree, compared with the index, until time is up.
+"""A comparison of the files of a worktree with the index, within a time limit.
 
 First, every tracked file is inspected by stat. Second, files whose stat differs from the index are hashed. Third,
-untracked files beside tracked files are listed. Untracked directories are not entered, so a `node_modules` costs one
-stat.
+untracked files in the same directories as tracked files are listed. Untracked directories are not entered, so a
+`node_modules` needs only one stat call.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class TreeReader:
         self._top = top
         self._index = index
         self._until = until
-        # If a file was written in the same clock tick as the index, or later, an equal stamp proves nothing.
+        # If a file was written in the same clock tick as the index, or later, an equal stamp does not prove an equal
+        # content.
         self._racy_from = b"".join(part.to_bytes(4, "big") for part in divmod(index_written_ns, 10**9))
         self._inside: dict[bytes, list[bytes]] = {}
         self._tracked: dict[bytes, bytes] = {}
@@ -64,7 +65,7 @@ class TreeReader:
         self._left_out: set[bytes] = set()
         self._has_submodules = False
         self._steps = 0
-        self._doing = "looking at files"
+        self._doing = "inspecting files"
 
     def look(self, also: Iterable[bytes] = (), *, untracked: bool = True) -> Tree:
         """Return the states of the files in the index, and of the files in `also`.
@@ -80,7 +81,7 @@ class TreeReader:
                 complete = untracked and self._list_untracked(directories)
         except _TimeIsUp:
             total = sum(map(len, self._inside.values()))
-            stopped = f"time was up while {self._doing} ({len(self._tracked)} of {total} looked at)"
+            stopped = f"time was up while {self._doing} ({len(self._tracked)} of {total} inspected)"
         except OSError as error:
             stopped = (error.strerror or "unreadable").lower()
         for names in self._inside.values():
@@ -199,7 +200,10 @@ class TreeReader:
         self._untracked[path + slash] = UNHASHED + stamp_from(found)
 
     def _enter_each(self, directories: Directories, wanted: Iterable[bytes]) -> Iterator[tuple[bytes, int | None]]:
-        """Yield each directory with a descriptor: None if missing, -1 if barred."""
+        """Yield each directory with its descriptor.
+
+        The descriptor is None if the directory is missing, and -1 if the directory must not or cannot be entered.
+        """
         for directory in sorted(wanted, key=lambda each: each.split(b"/")):
             try:
                 yield directory, directories.enter(directory)

@@ -1,4 +1,4 @@
-"""Application of rules to a simple command, to predict what the command touches."""
+"""Application of rules to a simple command, to predict what the command changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from outlive.observe.shell.commands import Simple, Word
     from outlive.observe.shell.split_options import Call
 
-_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "/private/tmp/", "/var/folders/")  # noqa: S108 - named, not used
+_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "/private/tmp/", "/var/folders/")  # noqa: S108 - paths are compared with these, and no file is created
 # With one of these options, the first operand is a file and not a script.
 _SCRIPT = frozenset(("-e", "-f", "--regexp", "--expression", "--file", "--from-file"))
 # A brace expression with `..` in a part: `/tmp/{a,../b}` names files in two directories.
@@ -32,7 +32,10 @@ _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", 
 
 
 def touches_of(command: Simple, cwd: str) -> Iterator[Touch]:
-    """Yield what a command will change. Yield `unknown` if the text does not show it."""
+    """Yield what a command will change.
+
+    Yields `unknown` if the text does not show what changes.
+    """
     found = [*_redirections(command), *_by_rules(command)]
     place = command.elsewhere
     for kind, what in found:
@@ -79,7 +82,7 @@ def operands_for_files(command: Simple) -> list[Word]:
 
 
 def names_files_for_sure(command: Simple) -> bool:
-    """Return whether an operand surely names a file, whether or not it exists.
+    """Return whether an operand surely names a file, which need not exist.
 
     If a search program gets options, a word that looks like an operand may be the value of an option.
     """
@@ -120,7 +123,10 @@ def verb_of(command: Simple) -> str:
 
 
 def tree_of(command: Simple) -> str:
-    """Return the first fitting rule's field `tree` (`rules/README.md`)."""
+    """Return the field `tree` of the first fitting rule that has this field.
+
+    `rules/README.md` explains the field.
+    """
     known = find_program(program_name(command))
     deciding = None if known is None else _deciding(command, known)
     return next((each.tree for each, _ in deciding or () if each.tree), "")
@@ -194,7 +200,8 @@ def _deciding(command: Simple, known: Program) -> list[tuple[Rule, Call]] | None
     if known.dashless and words and not words[0].text.startswith("-"):
         words = (words[0].but(text="-" + words[0].text), *words[1:])
     call, _ = take_apart(words, _taking(words, known), clusters=known.clusters)
-    # A program that does more than read may run another program and pass `--help` on. So only its first word counts.
+    # A program that does more than read may run another program and pass `--help` on. So only the first word after the
+    # program counts.
     if {word.text for word in (words if known.otherwise == READS else words[:1])} & {"--help", "--version"}:
         return None
     found = []
@@ -237,7 +244,7 @@ def _touched(rule: Rule, call: Call, command: Simple, known: Program) -> Iterato
 
 
 def _what(kind: str, where: str, call: Call, here: str, command: Simple) -> Iterator[str]:
-    """Yield the names in a call that a rule's `where` stands for."""
+    """Yield the names in a call that the text `where` of a rule stands for."""
     if where == "here":
         yield here
     elif where == "tool":

@@ -1,7 +1,8 @@
 """Conditions that a rule may set for a call, besides its verb and its options.
 
-A rule names public functions of this module in `asks`, joined by `&`: `is_called umount swapon`, `not is_remote`.
-Conditions on text in another language are in `embedded_languages`, which is loaded only when a rule names one of them.
+The field `asks` of a rule names public functions of this module, joined by `&`. For example: `is_called umount swapon &
+not is_remote`. Conditions on text in another language are in `embedded_languages`, which is loaded only when a rule
+names one of them.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def last_operand_has(call: Call, _: Simple, sign: str) -> bool:
 
 
 def assigns(call: Call, _: Simple) -> bool:
-    """Return whether an operand sets something to a value, as `a=b` does."""
+    """Return whether an operand is or may be an assignment, such as `a=b`."""
     return any("=" in word.text or not word.literal for word in call.operands)
 
 
@@ -163,7 +164,7 @@ def git_runs(call: Call, command: Simple) -> bool:
 
 
 def sets_a_value(call: Call, _: Simple) -> bool:
-    """Return whether `git config` is given a value, or an option that changes one."""
+    """Return whether `git config` gets a value, or an option that changes a value."""
     return len(call.operands) > 1 or bool(call.names & _CONFIG_CHANGES)
 
 
@@ -187,7 +188,7 @@ def is_a_query(call: Call, _: Simple) -> bool:
 
 
 def sends(call: Call, _: Simple) -> bool:
-    """Return whether a request uses a method, or carries data, that changes something."""
+    """Return whether a request has a method that changes data, or sends data."""
     method = call.value_of(("-X", "--request", "--method"))
     if method is not None:
         return not method.literal or method.text.upper() not in _READING_METHODS
@@ -215,7 +216,10 @@ def fetches_nothing(call: Call, _: Simple) -> bool:
 
 
 def asks_a_cloud(call: Call, _: Simple) -> bool:
-    """Return whether the verb of a call only reads. The verb is the first known word."""
+    """Return whether the verb of a call only reads data.
+
+    The verb is the first known word among the operands after the service.
+    """
     first_words = (word.text.removeprefix("batch-").partition("-")[0] for word in call.operands[1:4])
     return next((word for word in first_words if word in _CLOUD_READS | _CLOUD_CHANGES), "") in _CLOUD_READS
 
@@ -270,7 +274,7 @@ def dd_writes(call: Call, _: Simple) -> bool:
 
 
 def ends_own_children(call: Call, _: Simple) -> bool:
-    """Return whether all jobs to be ended were started by the same shell."""
+    """Return whether a call ends only jobs that the same shell started."""
     return bool(call.operands) and all(word.text == "$!" or word.text.startswith("%") for word in call.operands)
 
 

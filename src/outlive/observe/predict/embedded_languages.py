@@ -28,12 +28,13 @@ _SQL_CHANGES = (
     r"|pg_(terminate|cancel)_backend|lo_\w+)\b"
 )
 _META_CHANGES = r"(\\(i|ir|copy|o|w|!|gexec)|\.(import|read|restore|load|output|once|save|clone|system|shell|backup))\b"
-# After `from`, only a file is in single quotes.
+# A text in single quotes after `from` is the name of a file.
 _SQL_TAKES = (
     r"""(?i)(?:^|[\n;])\s*(?:\\ir?|\\\.|\.read|\.import|\.restore|source)\s+(?:--?\w+\s+)*['"]?([^\s'";]+)"""
     r"""|\b(?:from|infile)\s+'([^']+)'"""
 )
-# The pattern and replacement of `s`, and the addresses of lines. A letter in them is not a command.
+# Parts of a sed script in which a letter is not a command: the pattern and replacement of `s`, and the addresses of
+# lines.
 _SED_SAYS = r"(?s)(?<![a-zA-Z])[sy]([^\w\s\\])(?:\\.|(?!\1)[^\\])*\1(?:\\.|(?!\1)[^\\])*\1|/(?:\\.|[^/\\\n])*/"
 _SED_WRITES = r"(^|[;{}/\d$!\n])\s*[wW]\s*\S|~[gpiIemM\d]*w\s*\S"
 _SED_RUNS = r"(^|[;{}/\d$!\n])\s*e(\s|$)|~[gpiImM\d]*e"
@@ -63,7 +64,7 @@ _MONGO_CHANGES = (
 
 
 def changes_sql(call: Call, command: Simple) -> bool:
-    """Return whether the given SQL changes anything. Return True if it is unknown."""
+    """Return whether the given SQL changes data. Return True if the SQL is unknown."""
     given = call.values_of(_SQL_GIVEN)
     given += [word for word in call.operands if " " in word.text or word.text.startswith(("\\", "."))]
     texts = [word.text for word in given]
@@ -90,7 +91,7 @@ def _quiet(sql: str) -> str:
 
 
 def has_sql(call: Call, command: Simple) -> bool:
-    """Return whether any SQL is given at all."""
+    """Return whether the call or its input contains SQL."""
     return (
         bool(call.values_of(_SQL_GIVEN))
         or command.stdin is not None
@@ -135,7 +136,7 @@ def changes_mongo(call: Call, command: Simple) -> bool:
 
 
 def sed_writes(call: Call, _: Simple) -> bool:
-    """Return whether a sed script writes files by itself."""
+    """Return whether commands in a sed script write files."""
     return any(len(script) > _LONGEST or re.search(_SED_WRITES, script) for script in _sed_scripts(call))
 
 
@@ -145,7 +146,10 @@ def sed_runs(call: Call, _: Simple) -> bool:
 
 
 def _sed_scripts(call: Call) -> list[str]:
-    """Return sed scripts with `~` for patterns of `s` or `y`, and `/` for addresses."""
+    """Return sed scripts without their patterns and addresses.
+
+    `~` stands for the pattern and replacement of `s` or `y`, and `/` for an address.
+    """
     scripts = call.values_of(("-e", "--expression")) or call.operands[:1]
     return [
         word.text
@@ -156,7 +160,7 @@ def _sed_scripts(call: Call) -> list[str]:
 
 
 def script_only_prints(call: Call, _: Simple) -> bool:
-    """Return whether a one-line script of perl or ruby has no call beyond printing."""
+    """Return whether a one-line script of perl or ruby only prints."""
     if call.names & {"-v", "-c"} and not call.values:
         return True
     scripts = call.values_of(("-e", "-E"))
@@ -170,13 +174,13 @@ def script_writes(call: Call, command: Simple) -> bool:
     """Return whether a script writes or removes files, and does not name `/tmp`."""
     texts = [word.text for word in call.values_of(("-c", "-e", "-E", "-r", "--eval"))] or [command.stdin or ""]
     return any(
-        len(text) <= _LONGEST and "/tmp" not in text and re.search(_SCRIPT_WRITES, text)  # noqa: S108 - looked for, not used
+        len(text) <= _LONGEST and "/tmp" not in text and re.search(_SCRIPT_WRITES, text)  # noqa: S108 - the text is searched for this path, and no file is created
         for text in texts
     )
 
 
 def awk_writes(call: Call, _: Simple) -> bool:
-    """Return whether an awk script writes files by itself."""
+    """Return whether commands in an awk script write files."""
     return any(len(word.text) > _LONGEST or re.search(_AWK_WRITES, word.text) for word in call.operands[:1])
 
 

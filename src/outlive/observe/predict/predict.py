@@ -1,7 +1,7 @@
-"""Prediction, from a command's text, of what the command is going to touch.
+"""Prediction, from a command's text, of what the command will change.
 
-The text names things that no tracer sees, such as a container or another machine. The result never proves that a
-command changes nothing: a part that cannot be read counts as `unknown`.
+The text names things that system calls do not show, such as a container or another machine. The result never proves
+that a command changes nothing. A part of the text that cannot be read counts as `unknown`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ PRIVILEGED = frozenset(
         *("daemonize", "daemon", "start-stop-daemon", "dockerd", "containerd", "emacs-daemon", "pm2", "capsh"),
     )
 )
-# These words hardly ever mean anything else, so they count anywhere in the text.
+# These words almost always name the program, so they count anywhere in the text.
 _PLAIN_WORDS = frozenset(("sudo", "doas", "pkexec", "newgrp"))
 _NAME = re.compile(r"[\w.-]+")
 
 
 def declare(argv: tuple[str, ...], cwd: str) -> Declared:
-    """Return what running `argv` in `cwd` will touch, according to its text."""
+    """Return what the command `argv` will change in `cwd`, according to its text."""
     reader = read(argv, cwd)
     touches: dict[Touch, None] = {}
     for command in reader.commands:
@@ -62,14 +62,14 @@ def declare(argv: tuple[str, ...], cwd: str) -> Declared:
 
 
 def _taken_away(commands: Iterable[Simple]) -> Iterator[Touch]:
-    """Yield commands that take files away, with their directories or removed paths."""
+    """Yield commands that remove or replace files, with the directory or the path."""
     tracked: Callable[[str], bool] | None = None
     for command in commands:
         if takes_away(command):
             yield Touch(kind="git", what=command.directory, by=command.line)
         for path in removed_directories(command):
             if tracked is None:
-                from outlive.observe.git.tracked import Tracked  # noqa: PLC0415 - few commands remove directories
+                from outlive.observe.git.tracked import Tracked  # noqa: PLC0415 - only commands that remove directories need it
 
                 tracked = Tracked().may_be_below
             if tracked(path):
@@ -79,8 +79,8 @@ def _taken_away(commands: Iterable[Simple]) -> Iterator[Touch]:
 def _needs_privileges(argv: tuple[str, ...], programs: set[str], *, is_open: bool) -> bool:
     """Return whether a command calls a privileged program.
 
-    If `is_open`, it is enough that a word names such a program. If this returns True by mistake, the command is only
-    not observed. If this returns False by mistake, the command fails.
+    `is_open` means that a part of the text is unknown. Then a word that names a privileged program is enough. A wrong
+    True only has the effect that the command is not observed. A wrong False makes the command fail.
     """
     if programs & PRIVILEGED:
         return True

@@ -1,8 +1,8 @@
 """Rules that say what a call of a program changes.
 
-The first rule that fits a call decides. A rule marked `also` adds the result of a later rule to its own. A call that no
-rule fits is `unknown`. `make rules` compiles `rules/*.toml` into the module `rules_table`, whose rows become `Program`
-objects when they are used.
+The first rule that fits a call decides. If the rule is marked `also`, the result of the next rule that fits is added.
+For a call that no rule fits, the field `otherwise` of the program decides. `make rules` compiles `rules/*.toml` into
+the module `rules_table`, whose rows become `Program` objects when they are used.
 """
 
 from __future__ import annotations

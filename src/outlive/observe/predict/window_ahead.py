@@ -67,7 +67,8 @@ _TAKES: dict[str, Callable[[list[str], set[str], list[str]], bool]] = {
         and any("f" in each for each in options if each[1:2] != "-" or each == "--force")
     ),
     "rebase": lambda rest, _, __: rest[:1] not in (["--abort"], ["--quit"], ["--show-current-patch"]),
-    # A merge changes files but loses none. `pull --rebase` goes to another commit and replays the own ones.
+    # A merge changes files but loses none. `pull --rebase` checks out another commit, and then applies the local
+    # commits again.
     "pull": lambda rest, _, __: any(
         word in {"-r", "--rebase"} or (word.startswith("--rebase=") and word[9:] not in {"false", "no"})
         for word in rest
@@ -81,7 +82,7 @@ _TAKES: dict[str, Callable[[list[str], set[str], list[str]], bool]] = {
 
 
 def removed_directories(command: Simple) -> list[str]:
-    """Return the paths that `rm -r` or `mv` removes with all that is below them."""
+    """Return the paths that `rm -r` or `mv` removes with their whole content."""
     if command.elsewhere is not None or program_name(command) not in {"rm", "mv"}:
         return []
     words = [word for word in command.words[1:] if word.text != "--"]
@@ -96,13 +97,16 @@ def removed_directories(command: Simple) -> list[str]:
 
 
 def _without_star(path: str) -> str:
-    """Return a path, or the directory of `src/*`; empty for any other pattern."""
+    """Return a path, without a `/*` at its end.
+
+    For any other pattern, the result is empty.
+    """
     path = "." if path == "*" else path.removesuffix("/*")
     return "" if any(letter in path for letter in "*?[") else path
 
 
 class _State:
-    """The changes by earlier commands that a later command may undo, by directory."""
+    """The earlier changes in each directory that a later command may undo."""
 
     def __init__(self) -> None:
         self.stashed: set[str] = set()
@@ -114,7 +118,7 @@ class _State:
         self.copies: set[tuple[str, str]] = set()
         self.archives: set[str] = set()
         self.removed: set[str] = set()
-        """Paths that were removed with all that was below them."""
+        """Paths that were removed with their whole content."""
 
     def closes(self, command: Simple) -> bool:
         """Record a command. Return whether it restores files."""
@@ -139,7 +143,7 @@ class _State:
     def _git(self, words: list[str], here: str) -> bool:
         verb, rest = (words[0], words[1:]) if words else ("", [])
         if verb == "bisect" and rest[:1] == ["run"]:
-            return True  # each step checks out another commit
+            return True  # each step of `bisect run` checks out another commit
         if verb == "rebase" and any(word in {"-x", "--exec"} or word.startswith("--exec=") for word in rest):
             return True
         if verb == "stash":
@@ -172,7 +176,7 @@ class _State:
         return False
 
     def _tar(self, words: list[str], here: str) -> bool:
-        """Record an archive. Return whether one is unpacked after something was removed."""
+        """Record a new archive. Return whether an archive is unpacked after a removal."""
         letters, archive = "", ""
         for at, word in enumerate(words):
             if word.startswith("--file="):

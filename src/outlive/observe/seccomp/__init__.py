@@ -1,1 +1,1 @@
-"""System calls: which ones are observed, what they change, how they are answered."""
+"""Observed system calls: what each call changes, and how the call is answered."""

@@ -31,7 +31,8 @@ _IN_ROOT = 16  # RESOLVE_IN_ROOT
 _LONGEST_ADDRESS = 128
 _PAGE, _LONGEST_BESIDE = 4096, 256
 
-# Which arguments are paths: (argument of the directory, or None for the current one; argument of the path).
+# The arguments with paths, as pairs: the number of the argument with the directory of the path (None for the current
+# directory), and the number of the argument with the path.
 _PATHS: dict[str, Places] = {
     **dict.fromkeys(("open", "creat", "truncate", "truncate64", "unlink", "rmdir", "mkdir", "mknod"), ((None, 0),)),
     **dict.fromkeys(("openat", "openat2", "unlinkat", "mkdirat", "mknodat", "execveat"), ((0, 1),)),
@@ -67,7 +68,7 @@ _TURNING = frozenset(("chdir", "fchdir", "rename", "renameat", "renameat2", "sym
 
 
 class Kind:
-    """A kind of call. Every observed call uses the one object of its kind."""
+    """The facts about one kind of system call. Calls of one kind share one object."""
 
     __slots__ = (
         *("decides", "flags_at", "gap", "is_of_names", "is_plain", "links", "name", "operation", "places"),
@@ -96,7 +97,7 @@ class Kind:
         self.supervises = name in ("seccomp", "prctl")
         """Whether the call may install a seccomp filter."""
         self.decides = name == _DECIDING
-        """Whether the call lets the task decide who may open files. The observer might then wait for the task."""
+        """Whether the call lets the task delay other processes that open files, and so delay the observer."""
 
 
 def _is_link(path: str, there: Look | None) -> bool:
@@ -117,7 +118,7 @@ class Calls:
         self._names = PathResolver()
 
     def replace(self, at: int, thread: int) -> None:
-        """Forget the facts about a process: an exec is about to replace its memory."""
+        """Forget the facts about a process whose memory an exec is about to replace."""
         self.memory.forget(thread)
         self._names.forget(at, is_turning=True)
 
@@ -155,7 +156,7 @@ class Calls:
                 self._names.forget(at, is_turning=True)
             return "", paths
         if kind.gap or kind.operation == "turn":
-            # With 0 as its kind, setns may enter a mount namespace, where paths lead to other files.
+            # If the kind of namespace is 0, setns may enter a mount namespace, in which paths lead to other files.
             is_other = kind.name == "setns" and arguments[1] and not arguments[1] & _NEW_MOUNTS
             return "" if is_other else kind.gap, ()
         if kind.operation == "connect":
@@ -175,7 +176,7 @@ class Calls:
     def _openat2(self, kind: Kind, thread: int, arguments: Sequence[int]) -> Paths:
         """Return the path of an `openat2` call that writes.
 
-        The kernel's filter cannot check its flags, because they lie in memory.
+        The kernel's filter cannot check the flags of `openat2`, because they are in the memory of the process.
         """
         how = self.memory.read(thread, arguments[2], 24)
         flags, resolve = int.from_bytes(how[:8], "little"), int.from_bytes(how[16:], "little")
@@ -189,7 +190,10 @@ class Calls:
         return (name_within(thread, None if where == HERE else where, name, follows=follows),)
 
     def _paths(self, kind: Kind, thread: int, arguments: Sequence[int], flags: int) -> Paths:
-        """Return the paths of a call. Its flags decide whether to follow symbolic links."""
+        """Return the paths of a call.
+
+        The flags of the call decide whether symbolic links are followed.
+        """
         found: list[tuple[str, Look | None]] = []
         writes_to_what_is_there = kind.operation == "write" and flags & FRESH != FRESH
         follows = writes_to_what_is_there and not flags & os.O_NOFOLLOW
@@ -200,7 +204,8 @@ class Calls:
                 raise OSError(EFAULT, "no path")
             name = text.decode("utf-8", "surrogateescape")
             path, there = self._names.of(thread, None if where == HERE else where, name, follows)
-            # The stat result of a written file is needed even out of scope: the file may have further hard links.
+            # The stat result of a written file is needed even if its content is not recorded: the file may have further
+            # hard links.
             found.append((path, look(path) if there is None and writes_to_what_is_there else there))
         return found
 
@@ -219,7 +224,10 @@ class Calls:
         return "", self._socket_path(thread, inner)
 
     def _address(self, thread: int, arguments: Sequence[int]) -> str:
-        """Return the address of a `connect` call as text. Empty if it ends a connection."""
+        """Return the address of a `connect` call as text.
+
+        The text is empty if the call ends a connection, or names a missing socket file.
+        """
         content = self.memory.read(thread, arguments[1], min(arguments[2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
         family = int.from_bytes(content[:2], "little")
         port = int.from_bytes(content[2:4], "big")
@@ -235,7 +243,10 @@ class Calls:
         return "" if family == socket.AF_UNSPEC else f"family {family}"
 
     def _socket_path(self, thread: int, arguments: Sequence[int]) -> Paths:
-        """Return the path that a `bind` creates. Empty for a port or an abstract socket."""
+        """Return the path that a `bind` creates.
+
+        A port or an abstract socket has no path.
+        """
         content = self.memory.read(thread, arguments[1], min(arguments[2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
         name = content[2:].split(b"\0")[0]
         if int.from_bytes(content[:2], "little") != socket.AF_UNIX or not name:

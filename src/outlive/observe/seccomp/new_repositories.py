@@ -1,7 +1,8 @@
 """Repositories that a task enters although its command text does not name them.
 
 The task's system call waits for this check. So each directory is checked only once, when a file in it is about to
-change. A repository that the task creates is not reported, because its directory was checked before.
+change. A repository that the task creates is not reported, because its directory was checked before the repository
+existed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class NewRepositories:
         self._without: set[str] = set()
         """Directories that are known to lie in no repository."""
         self._moved: set[str] = set()
-        # A repository at the home directory or above keeps a user's files under version control. It is no project.
+        # A repository at the home directory or above keeps a user's files under version control. Such a repository is
+        # no project.
         home = os.path.realpath(os.path.expanduser("~"))
         self._too_wide = tuple(home[:at] for at in range(len(home) + 1) if home[at : at + 1] in ("", "/"))
 
@@ -44,7 +46,8 @@ class NewRepositories:
         above = path.rpartition("/")[0]
         if above in self._without or len(self._without) > _MOST_KNOWN:
             return None
-        # A path below `.git` belongs to the worktree around it. Alone, `.git` would look like a bare repository.
+        # A path below `.git` belongs to the worktree around it. Checked alone, `.git` would look like a bare
+        # repository.
         place = f"{above}/".partition(_GITS_OWN)[0].rstrip("/")
         seen = {above}
         while place not in self._without and place not in self._too_wide:

@@ -1,7 +1,9 @@
-"""The observer: records what each trapped call is about to do, and lets it go on.
+"""The observer, which records what each trapped call will do, and then allows it.
 
-A call always goes on, even if the observer fails to understand it. In a repository, the state of each path is recorded
-first. A file that is only renamed or removed is kept open and read after the answer, so that the task does not wait.
+A trapped call is a system call of the task that waits until the observer answers. The observer allows every call, even
+a call that it fails to understand. For a path in a repository, the observer first records the state of the path. If a
+call only renames or removes a file, the observer keeps the file open and reads it after the answer. So the task does
+not wait while the file is read.
 """
 
 from __future__ import annotations
@@ -87,9 +89,9 @@ class Observer:
         wake_on_same_processor(listener)
 
     def write_down(self, patience: float) -> None:
-        """Write the collected lines now. Another thread may call this.
+        """Write the collected lines now. Another thread may call this function.
 
-        Waits up to `patience` seconds while the observer handles a call.
+        If the observer is handling a call, this function waits up to `patience` seconds until the call is handled.
         """
         if self._turn.acquire(timeout=patience):
             try:
@@ -103,7 +105,7 @@ class Observer:
         waiting = poll()
         waiting.register(self._listener, POLLIN)
         while True:
-            # Wait here and not in `receive`, which would block all other threads of the interpreter.
+            # Wait here and not in `receive`: waiting in `receive` would block all other threads of the interpreter.
             ready = waiting.poll(None if self._journal.is_empty else _FLUSH_AFTER_MS)
             if not ready:
                 with self._turn:
@@ -127,8 +129,8 @@ class Observer:
     def _answer_creation(self) -> bool:
         """Answer a call that creates a file in a cached directory, or return False.
 
-        This repeats `_answer` in fewer steps, because unpacking an archive or checking out a commit makes hardly any
-        other calls.
+        This function does the same as `_answer` in fewer steps. When a program unpacks an archive or checks out a
+        commit, almost all of its trapped calls are of this kind.
         """
         call, thread, number, machine, where, address, flags = OPENAT.unpack_from(self._page)
         if flags & FRESH != FRESH or where & 0xFFFFFFFF != HERE or (machine, number) not in OPENATS:
@@ -145,7 +147,7 @@ class Observer:
                 before = ABSENT
             else:
                 before = state_of(path, look(path)) if is_in_scope else glance(look(path))
-        except Exception:  # noqa: BLE001 - `_answer` records what cannot be understood, and lets the call go on
+        except Exception:  # noqa: BLE001 - `_answer` then records the error and allows the call
             return False
         if not let_continue(self._listener, call):
             return True
@@ -174,13 +176,13 @@ class Observer:
             elif kind.operation == "exec":
                 fails = kind.name == "execve" and self._exec_fails(thread, named[0][0])
                 words, thread = ("", thread) if fails else (words, self._number_after_exec(at, thread))
-        except Exception as error:  # noqa: BLE001 - after any error the command must go on
+        except Exception as error:  # noqa: BLE001 - the command must continue after any error
             let_continue(self._listener, call)
             _close_pinned(seen)
             self._note(at, "gap", thread, f"a call could not be understood: {kind.name}, {type(error).__name__}")
             return
-        # If the kernel accepts the answer, the thread has waited in this call all along. Otherwise the observer may
-        # have read another process with the same number, so the result is dropped.
+        # If the kernel accepts the answer, the thread has waited in this call until now. Otherwise the thread is gone,
+        # and the observer may have read another process with the same number. So the result is dropped.
         if not let_continue(self._listener, call):
             _close_pinned(seen)
         elif words:
@@ -196,10 +198,13 @@ class Observer:
             self._wrote_to_linked = True
             yield "it wrote to a file with several names (hard links): the file changed under all its names"
         if kind.name == "renameat2" and arguments[4] & _EXCHANGE and any(state[:1] == "d" for _, state, _ in seen):
-            yield "it exchanged two names, one of a directory: files in it may be shown by the other name"
+            yield "it exchanged two names, one of a directory: files in the directory may be shown under the other name"
 
     def _exec_fails(self, thread: int, path: str) -> bool:
-        """Return whether an exec will fail, as most do while a program searches PATH."""
+        """Return whether an exec will fail.
+
+        While a program searches PATH, most of its execs fail.
+        """
         try:
             mode = os.stat(path).st_mode
         except (FileNotFoundError, NotADirectoryError):
@@ -209,7 +214,10 @@ class Observer:
         return not S_ISREG(mode) or not mode & _ANYBODY_MAY_EXECUTE
 
     def _number_after_exec(self, at: int, thread: int) -> int:
-        """Return a thread's number after its exec, which ends the process's other threads."""
+        """Return a thread's number after its exec.
+
+        An exec ends the other threads of the process, and the thread gets the number of the process.
+        """
         leader = int(_parents(thread)[0])
         if leader in (0, thread):
             return thread
@@ -217,7 +225,10 @@ class Observer:
         return leader
 
     def _state_before(self, kind: Kind, path: str, there: Look | None) -> Seen:
-        """Return the state of a path before a call. A file may be read after the answer."""
+        """Return a path, its state before a call, and a descriptor or None.
+
+        If there is a descriptor, the file is read after the answer.
+        """
         is_in_scope = self._scope.concerns(path)
         if is_in_scope is None:
             return path, UNSEEN, None
@@ -230,9 +241,9 @@ class Observer:
         return (path, *pin(path, there)) if kind.is_of_names else (path, state_of(path, there), None)
 
     def _is_new(self, path: str) -> bool:
-        """Return whether a path cannot exist, because the task created its directory.
+        """Return whether a path cannot exist yet, because the task made its directory.
 
-        This does not hold for a removal: another process may have created the file.
+        Do not use this function for a removal: another process may have created the file.
         """
         if path.rpartition("/")[0] not in self._made or self._touched_more:
             return False
@@ -246,7 +257,7 @@ class Observer:
             return
         if kind.supervises:
             if named[0][0] in self.met_supervising:
-                return  # recorded already: once for each program is enough
+                return  # each program is recorded only once
             self.met_supervising.add(named[0][0])
         self._record_fork(at, thread)
         if kind.decides:
@@ -260,9 +271,10 @@ class Observer:
         self._note(at, "exec", thread, words, path, _parents(thread)[1])
         if self._loses_privileges and gains_privileges(path):
             self.met_gaining.add(path)
-            self._note(at, "gap", thread, f"{path} ran without its privileges; --observe compare keeps them")
+            words = f"{path} ran without its privileges; use --observe compare to keep the privileges"
+            self._note(at, "gap", thread, words)
         if _namespace(thread) not in ("", self._namespace):
-            self._note(at, "gap", thread, "it saw another file system than Outlive does")
+            self._note(at, "gap", thread, "it saw a file system that Outlive does not see")
 
     def _write_paths(self, at: int, thread: int, kind: Kind, seen: Sequence[Seen]) -> None:
         fields, is_anywhere = "", False
@@ -301,9 +313,10 @@ class Observer:
     def _stop_inspecting(self, at: int, thread: int, why: str) -> None:
         """Answer all further calls without inspecting them.
 
-        The task now answers accesses to files, so the observer and the task could wait for each other.
+        From now on, the task answers other processes' accesses to files. If the observer read a file, the observer and
+        the task could wait for each other.
         """
-        self._note(at, "unobserved", thread, f"{why}: what it did afterwards was not seen")
+        self._note(at, "unobserved", thread, f"{why}: later changes were not observed")
         self._journal.flush()
         answer_all(self._listener, self._page)
 
@@ -311,7 +324,7 @@ class Observer:
         """Record a further repository. None stands for a repository beyond the limit."""
         at = self._journal.now()
         if repository is None:
-            words = f"it entered more than {MOST_REPOSITORIES} repositories: for the others, no windows are recorded"
+            words = f"it entered more than {MOST_REPOSITORIES} repositories: the others have no recorded windows"
             self._note(at, "gap", 0, words)
             return
         self._note(at, "further", 0, *repository.roots)
@@ -319,13 +332,13 @@ class Observer:
             self._unwritten.add(repository.top.rstrip("/") + "/")
 
     def _touch(self, at: int, thread: int, path: str, *, is_in_scope: bool) -> None:
-        """Note a path to check when the task ends, or record a gap beyond the limit."""
+        """Remember a path to check when the task ends. Beyond the limit, record a gap."""
         if len(self.touched) + len(self.elsewhere) < _MOST_TOUCHED:
             (self.touched if is_in_scope else self.elsewhere)[path] = None
         elif not self._touched_more:
             self._touched_more = True
             self._note(
-                at, "gap", thread, f"it changed more than {_MOST_TOUCHED:,} paths: the end state of others is unknown"
+                at, "gap", thread, f"it changed more than {_MOST_TOUCHED:,} paths: the end state of the rest is unknown"
             )
 
     def _notice_writes(self, seen: Sequence[Seen]) -> None:
@@ -337,9 +350,9 @@ class Observer:
                 self._on_first_write(top)
 
     def _record_fork(self, at: int, thread: int) -> None:
-        """Record a forked thread that has not executed a program, and its origin.
+        """Record a forked thread that has not executed a program, and its parent.
 
-        If the origin has ended, the thread's command line is recorded as well.
+        If the journal does not name the parent, the thread's command line is recorded as well.
         """
         if thread in self._known:
             return
@@ -367,7 +380,10 @@ def _has_other_names(found: Look | None) -> bool:
 
 
 def _parents(thread: int) -> tuple[str, str]:
-    """Return a thread's process and its parent. Both `0` if the thread is gone."""
+    """Return a thread's process and the parent process.
+
+    Both are `0` if the thread is gone.
+    """
     try:
         content = read_small(f"/proc/{thread}/status").decode("utf-8", "replace")
         fields = dict(line.split(":\t", 1) for line in content.splitlines() if line.startswith(("Tgid", "PPid")))
@@ -377,7 +393,10 @@ def _parents(thread: int) -> tuple[str, str]:
 
 
 def _command_line(thread: int) -> tuple[str, ...]:
-    """Return the command line of a thread, cut to a limit. Empty if it is gone."""
+    """Return the command line of a thread, cut to a limit.
+
+    The result is empty if the thread is gone or has no command line.
+    """
     try:
         words = os.fsdecode(read_small(f"/proc/{thread}/cmdline")).rstrip("\0").replace("\0", " ")
     except OSError:

@@ -1,7 +1,8 @@
 """Resolution of a path to a file, as the kernel does it for the calling process.
 
-The directory of each thread, and directories reached without a symbolic link, are cached for a moment. Calls of the
-task that could change them clear the cache. A change by another process may be noticed a moment late.
+Two facts are cached for a few milliseconds: the current directory of each thread, and the directories that are reached
+without a symbolic link. Calls of the task that could change these facts clear the cache. A change by another process
+may be noticed a few milliseconds late.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class PathResolver:
     def forget(self, at: int, *, is_turning: bool) -> None:
         """Clear the cache if it has expired, or if a call may change what paths mean.
 
-        The end of such a call is not reported, so nothing is cached for a moment.
+        The filter does not report the end of such a call, so no directory is cached for a few milliseconds.
         """
         self.here.clear()
         self.straight.clear()
@@ -56,7 +57,7 @@ class PathResolver:
         self.until = at + _MOMENT_US
 
     def of(self, thread: int, place: int | None, text: str, follows: bool) -> tuple[str, Look | None]:
-        """Return the path that a text means to a thread, and its result of `look`.
+        """Return the path that a text names for a thread, and the path's `look` result.
 
         The text is relative to the directory of the descriptor `place`, or to the current directory. The result of
         `look` is None if the path was not inspected. With `follows`, a symbolic link as last name is resolved.
@@ -94,7 +95,7 @@ class PathResolver:
 
 
 def name_within(thread: int, place: int | None, text: str, *, follows: bool) -> tuple[str, Look]:
-    """Return the path and result of `look` for a call with a directory as its root.
+    """Return the path and its `look` result, for a call with a directory as its root.
 
     Neither `..` nor a symbolic link leads out of that directory.
     """
@@ -140,7 +141,7 @@ def name_of(thread: int, path: str) -> str:
     except OSError:
         real = os.path.realpath(above or "/")
     if real.startswith("/proc/"):
-        real = real.replace(f"/proc/{os.getpid()}/", f"/proc/{thread}/")  # `/dev/fd` was resolved for our own process
+        real = real.replace(f"/proc/{os.getpid()}/", f"/proc/{thread}/")  # `/dev/fd` led to this process
     return f"{real}/{name}" if real != "/" else "/" + name
 
 

@@ -1,8 +1,8 @@
-"""The check whether a command would miss privileges while it is observed.
+"""The check whether a command would lack privileges while it is observed.
 
 Without CAP_SYS_ADMIN, a process with a filter cannot gain privileges by an exec. So `sudo`, `su` and `ping` would fail.
-The command text and the scripts that it names are searched for such programs, and for programs that lost privileges in
-earlier tasks.
+The command text, and the scripts that it names, are searched for programs that gain privileges, and for programs that
+lost privileges in earlier tasks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GAINING = frozenset(
     }
 )
 _WORDS = frozenset({"at", "batch", "mount", "passwd", "ping", "screen", "sg", "su"})
-"""Programs whose names are common words in comments: they count only where a command may begin."""
+"""Programs whose names are also common words. They count only where a command may begin."""
 _PROGRAMS = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/run/wrappers/bin")
 _MOST_PATHS = 32
 
@@ -38,7 +38,7 @@ def would_miss_privileges(foreseen: ProgramScan, met_before: Iterable[str] = ())
 
 
 def _names(text: Text, gaining: frozenset[str]) -> bool:
-    """Return whether a text names a program in `gaining`, or a privileged one by path."""
+    """Return whether a text has a name in `gaining` or a path of a privileged program."""
     words = text.words
     if any(word.rpartition("/")[2] in gaining for word in words):
         return True

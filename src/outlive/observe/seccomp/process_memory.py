@@ -1,7 +1,8 @@
-"""Reading the memory of a process whose call waits for an answer.
+"""A reader of the memory of processes whose calls wait for an answer.
 
-The descriptor of /proc/TID/mem is kept, because opening it takes four times as long as reading. It belongs to the
-memory at the time of opening, so it is closed at every exec and before the thread's number is used again.
+The descriptor of a thread's /proc/TID/mem is kept open, because opening the file takes four times as long as reading
+it. The descriptor belongs to the memory that the thread had when the file was opened. So the descriptor is closed at
+every exec, and before the kernel gives the thread's number to another thread.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ class ProcessMemory:
         self._born: dict[int, bytes] = {}
         """The start time of the last known thread with each number. The kernel may reuse a number after some hours."""
         self._on_stranger = on_stranger
-        # The limit of descriptors is shared with the rest of the keeper, and with the files that are read.
+        # The limit of descriptors also applies to the rest of the keeper, and to the files that are read.
         self._most_open = min(_MOST_OPEN, os.sysconf("SC_OPEN_MAX") // 4)
         self._until = 0
 
     def age(self, at: int) -> None:
         """Close all descriptors from time to time.
 
-        A thread's number may belong to another thread while its old memory still exists.
+        A thread's number may belong to another thread while the memory of the old thread still exists.
         """
         if at > self._until:
             self.close()
@@ -57,7 +58,7 @@ class ProcessMemory:
             os.close(fd)
 
     def read(self, thread: int, address: int, size: int) -> bytes:
-        """Return bytes of a thread's memory. Return fewer bytes if the memory ends."""
+        """Return `size` bytes of a thread's memory, or fewer bytes if the memory ends."""
         fd = self.opened.get(thread)
         if fd is not None:
             try:
@@ -86,7 +87,7 @@ class ProcessMemory:
         return fd
 
     def text(self, thread: int, address: int) -> bytes | None:
-        """Return a text that ends with a zero byte. None for a null pointer."""
+        """Return a text that ends with a zero byte, or None for a null pointer."""
         if not address:
             return None
         size = min(_GUESS, _PAGE - address % _PAGE)

@@ -1,9 +1,9 @@
-"""A second check of changed paths, after their process has closed them.
+"""A second check of changed paths, after the changing process has closed them.
 
-The result of a call is known only from a later check. By the end of the task, another process may have changed the
-file, and its change would count as the task's. So the paths are checked again when the task executes its next program.
-Paths that are still open are left out, because they may change again: a server that emptied its log can write to it
-without another observed call.
+The observer sees a call before the call happens, so only a later check shows the result of the call. By the end of the
+task, another process may have changed the file, and this change would count as a change by the task. So the paths are
+checked again when the task executes its next program. Paths that are still open are left out, because they may change
+again. For example, a server that emptied its log can write to the log without another observed call.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Recheck:
     def changed(self, path: str, before: str, thread: int) -> None:
         """Remember that a thread is about to change a path.
 
-        A new path is ignored, because other processes do not know it.
+        A new path is ignored, because other processes do not know the path yet.
         """
         if path not in self._first:
             if before[:1] not in _CONTENT or len(self._first) == _MOST_PATHS:
@@ -90,7 +90,7 @@ class _AnyPath:
 
 
 def _opened_by(thread: int) -> Container[str]:
-    """Return the files that a thread has open. Empty if it is gone."""
+    """Return the files that a thread has open, or no file if the thread is gone."""
     here = f"/proc/{thread}/fd"
     try:
         names = os.listdir(here)
@@ -102,7 +102,7 @@ def _opened_by(thread: int) -> Container[str]:
 
 
 def open_for_writing(paths: Container[str], until: float) -> set[str] | None:
-    """Return those of the paths that a process has open for writing.
+    """Return the paths in `paths` that a process has open for writing.
 
     Returns None if there was no time to check all processes.
     """

@@ -28,7 +28,7 @@ class Scope:
             self._add(repository)
         self._further = NewRepositories()
         self.on_further: Callable[[Repository | None], None] = lambda _: None
-        """Called with each further repository when the task enters it, and once with None if the limit is reached."""
+        """Called with each further repository that the task enters, and once with None at the limit."""
 
     def _add(self, repository: Repository) -> None:
         self._room -= 1
@@ -46,7 +46,7 @@ class Scope:
 
     @property
     def trees(self) -> frozenset[str]:
-        """The tops of all worktrees, each with a slash."""
+        """The tops of all worktrees, each with a slash at its end."""
         return frozenset(self._tops)
 
     def concerns(self, path: str) -> bool | None:

@@ -38,7 +38,7 @@ def _try(*, keep_privileges: bool) -> bool:
     parent, child = os.getpid(), os.fork()
     if child == 0:
         try:
-            # The child must not keep the descriptors of its parent, such as the lock of an attempt, open.
+            # The child must close the descriptors of its parent, such as the lock of an attempt.
             close_all_but(shared.as_parts()[1])
             shared.open(parent)
             os.rmdir(_CHILDS_PATH)
@@ -57,7 +57,7 @@ def _try(*, keep_privileges: bool) -> bool:
     finally:
         if listener is not None:
             os.close(listener)
-        os.kill(child, signal.SIGKILL)  # without the listener, the child's call is never answered, so it would hang
+        os.kill(child, signal.SIGKILL)  # the child's call is not answered any more, so the child would hang
         os.waitpid(child, 0)
 
 

@@ -1,6 +1,7 @@
-"""The results of self-tests since the last boot: one for each kind of confinement.
+"""The results of self-tests since the last boot, one for each confinement.
 
-A sandbox may use the same state directory, but may forbid observation that is allowed outside the sandbox.
+A confinement is the combination of a process's no_new_privs flag and seccomp filters. A process in a sandbox may use
+the same state directory as a process outside the sandbox, although the sandbox forbids observation.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ _MOST_KNOWN = 8
 
 
 def answer_known(home: Home, *, keep_privileges: bool) -> bool | None:
-    """Return the self-test's result under the present confinement. None if unknown."""
+    """Return the self-test's result for this process's confinement.
+
+    Returns None if no self-test ran under this confinement.
+    """
     known, word = _read(home), _word(keep_privileges=keep_privileges)
     return True if f"{word}:yes" in known else False if f"{word}:no" in known else None
 

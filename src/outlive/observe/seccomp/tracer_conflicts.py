@@ -1,8 +1,9 @@
-"""Programs that supervise system calls by seccomp themselves, and fail to do so.
+"""Programs that supervise system calls by seccomp, and fail under observation.
 
-A process can have only one listener, and the observer has it. After the observer's answer, the kernel does not ask a
-tracer. So the kernel executes a call even if the tracer would have refused it. Each program that requests a listener or
-a tracer is recorded. Filters that only allow, refuse or kill work as without observation.
+A process can have only one listener, which receives the process's system calls. Under observation, the observer has
+this listener. After the observer's answer, the kernel does not ask a tracer. So the kernel executes a call even if the
+tracer would have refused the call. Each program that requests a listener or a tracer is recorded. A filter that only
+allows calls, refuses calls or kills processes works as without observation.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from outlive.observe.shell.program_scan import ProgramScan
 
 _I386 = 0x40000003
-_MOST_INSTRUCTIONS = 4096  # the kernel takes no more
+_MOST_INSTRUCTIONS = 4096  # the kernel accepts no longer filter
 _VERDICT = 0xFFFF0000
-_KEEPS = "--observe compare allows it"
+_KEEPS = "use --observe compare for this program"
 _STRICT = f"%s was refused seccomp's strict mode; {_KEEPS}"
-_LISTENER = f"%s could not observe system calls, because Outlive does; {_KEEPS}"
+_LISTENER = f"%s could not observe system calls, because Outlive observes them; {_KEEPS}"
 _TRACER = f"%s traces system calls by seccomp, but did not get the calls that Outlive observes; {_KEEPS}"
 _KNOWN = frozenset({"proot", "--seccomp-bpf"})
 """`--seccomp-bpf` is the option that makes strace install a filter."""
@@ -59,19 +60,20 @@ def loss_of(memory: ProcessMemory, thread: int, machine: int, name: str, argumen
 
     Returns a sentence and the path of the program. Both are empty if the filter works.
     """
-    if name == "prctl":  # the mode is one more than the operation, and there are no flags
+    if name == "prctl":  # `prctl` has no flags, and its mode is the operation plus one
         operation, flags, address = arguments[1] - 1, 0, arguments[2]
     else:
         operation, flags, address = arguments[:3]
     if operation == SET_MODE_STRICT:
-        # With flags or an address the call is invalid. Libraries make such a call to find out whether seccomp exists.
+        # With flags or an address, the call is invalid. Libraries make an invalid call to find out whether seccomp
+        # exists.
         lost = "" if name == "seccomp" and (flags or address) else _STRICT
     elif operation != SET_MODE_FILTER:
         lost = ""
     else:
         lost = _lost_by_filter(_program(memory, thread, machine, address), flags)
     if not lost or name_of(thread) in (KEEPER_NAME, WITNESS_NAME):
-        return "", ""  # a task started by this task records itself that it cannot be observed
+        return "", ""  # this process starts another task, which records by itself that it cannot be observed
     path = os.readlink(f"/proc/{thread}/exe")
     return lost % path, path
 
@@ -97,7 +99,7 @@ def _lost_by_filter(program: bytes, flags: int) -> str:
 
 
 def _program(memory: ProcessMemory, thread: int, machine: int, address: int) -> bytes:
-    """Return the filter that a call would install. Empty if there is no valid filter."""
+    """Return the filter that a call would install, or no bytes if it is invalid."""
     if not address:
         return b""
     width = 4 if machine == _I386 else 8

@@ -1,7 +1,7 @@
-"""Reading of a shell text with a full grammar, tree-sitter-bash.
+"""A reader of shell texts that uses a full grammar, tree-sitter-bash.
 
-Importing this module fails if the grammar's packages cannot be loaded. A text that is not valid bash gives a tree with
-errors. This tree is read, but the text counts as not wholly read.
+Importing this module fails if the grammar's packages cannot be loaded. If a text is not valid bash, its syntax tree has
+errors. This tree is read, but the text counts as only partly read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WRITING = frozenset((">", ">>", "&>", "&>>", ">|", ">&", "<>"))
 _ABOUT_FILES = frozenset(f"-{letter}" for letter in "bcdefghkprsuwxGLNOS")
 _ABOUT_TWO_FILES = frozenset(("-nt", "-ot", "-ef"))
 _TERMS = frozenset(("unary_expression", "binary_expression", "parenthesized_expression"))
-# A loop over more words than this is read once, with its variable unknown.
+# A loop over more words is read only once, and its variable is unknown.
 _MOST_ROUNDS = 16
 
 
@@ -57,17 +57,18 @@ class Feed(Value):
 
 
 def parse(reader: Reader, text: str, scope: Scope, depth: int, given: Simple) -> bool:
-    """Read the text. Return False if errors in its tree may hide commands."""
+    """Read the text. Return False if errors in its syntax tree may hide commands."""
     source = text.encode("utf-8", "surrogateescape" if is_encodable(text) else "replace")
     root = _TREE_SITTER.Parser(_BASH).parse(source).root_node
-    # It is unknown which of several commands reads the input, so only a single command gets it.
+    # If the text has several commands, it is unknown which command reads the input. So only a single command gets the
+    # input.
     whole = root.named_children[0] if root.named_child_count == 1 else root
     _Walk(reader, source).visit(whole, scope, depth, Feed(stdin=given.stdin, is_fed=given.is_fed))
     return not root.has_error
 
 
 class _Walk:
-    """One walk over the tree of one text."""
+    """A walk over the syntax tree of one text."""
 
     def __init__(self, reader: Reader, source: bytes) -> None:
         self.reader = reader
@@ -92,7 +93,7 @@ class _Walk:
                 self.visit(part, scope.copy() if sign is not None and sign.type == "&" else scope, depth + 1)
 
     def visit_apart(self, node: Node, scope: Scope, depth: int) -> None:
-        """Read the parts of a node in a copy of the scope, which they cannot change."""
+        """Read the parts of a node in a copy of the scope. `scope` does not change."""
         self._visit_parts(node, scope.copy(), depth)
 
     def visit_subshell(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
@@ -108,8 +109,8 @@ class _Walk:
     def _visit_chain(self, chain: list[Link], scope: Scope, depth: int) -> None:
         """Read each part of a chain.
 
-        A part after `||` begins where the part before it began. If the two end in different directories, the directory
-        is unknown.
+        A part after `||` begins in the directory in which the part before it began. If the two parts end in different
+        directories, the directory after the chain is unknown.
         """
         before = scope.directory
         for part, redirects, is_else in chain:
@@ -122,7 +123,10 @@ class _Walk:
                 scope.directory = ANY_WORD.text
 
     def visit_pipeline(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
-        """Read each part of a pipe in a subshell. The output of an `echo` is passed on."""
+        """Read each part of a pipe in a subshell.
+
+        If a part is an `echo`, its text is the input of the next part.
+        """
         self._pipe(node, [], scope, depth, feed)
 
     def _pipe(self, node: Node, redirects: list[Node], scope: Scope, depth: int, feed: Feed) -> None:
@@ -139,7 +143,7 @@ class _Walk:
             feed = Feed(stdin=self._written_by(part, scope, depth), is_fed=True)
 
     def visit_redirected_statement(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
-        """Read a command or a compound that has redirections."""
+        """Read a simple or compound command that has redirections."""
         body, redirects = node.child_by_field_name("body"), node.children_by_field_name("redirect")
         if body is not None and body.type == "list":
             self.visit_list(node, scope, depth, feed)
@@ -166,7 +170,7 @@ class _Walk:
             self.visit(following, scope, depth, its_feed)
 
     def visit_command(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
-        """Read a simple command. Assignments before it hold for this command only."""
+        """Read a simple command. Assignments before it apply only to this command."""
         words: list[Word] = []
         own = scope.copy()
         for child in node.named_children:
@@ -183,7 +187,7 @@ class _Walk:
         function = scope.functions.get(words[0].text) if words else None
         if isinstance(function, tuple):
             walk, body = function
-            scope.functions.pop(words[0].text)  # a function that calls itself is read once, not up to the limit
+            scope.functions.pop(words[0].text)  # a function that calls itself is read only once
             walk.visit(body, scope, depth)
             scope.functions[words[0].text] = function
             words = []
@@ -231,7 +235,7 @@ class _Walk:
         self._add((), one_line(self.read_word.source_of(node)), scope, depth, given)
 
     def visit_test_command(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
-        """Read the files that `[ -f a ]` and `[[ a -nt b ]]` ask about."""
+        """Read the names of files in tests such as `[ -f a ]` and `[[ a -nt b ]]`."""
         terms, waiting = [], list(reversed(node.named_children))
         while waiting:
             term = waiting.pop()
@@ -252,7 +256,7 @@ class _Walk:
         self.visit_apart(node, scope, depth)
 
     def _redirected(self, node: Node, scope: Scope, depth: int, feed: Feed, later: list[tuple[Node, Feed]]) -> Feed:
-        """Return the feed with one more redirection.
+        """Return `feed` with one redirection added.
 
         Commands that follow a here-document on its line are added to `later`.
         """
@@ -288,7 +292,7 @@ class _Walk:
             elif child.type == "pipeline":
                 later.append((child, Feed(is_fed=True)))
             elif child in node.children_by_field_name("argument"):
-                # If a here-document begins with a backslash, the grammar reads it as arguments, too.
+                # If a here-document begins with a backslash, the grammar reads its lines as arguments, too.
                 if child.end_point.row == node.start_point.row:
                     feed = feed.but(words=(*feed.words, *self.read_word.words(child, scope, depth)))
                 else:
@@ -298,7 +302,10 @@ class _Walk:
         return feed
 
     def _written_by(self, node: Node, scope: Scope, depth: int) -> str | None:
-        """Return the text that an `echo` or `printf` of literal words writes, else None."""
+        """Return the text that an `echo` or `printf` writes.
+
+        Returns None for other commands, and if a word is not literal.
+        """
         if node.type != "command" or not self.read_word.source_of(node).startswith(("echo ", "printf ")):
             return None
         words = [word for child in node.named_children for word in self.read_word.words(child, scope, depth)]
@@ -324,7 +331,7 @@ class _Walk:
 def _chained(node: Node) -> list[Link]:
     """Return the parts of `a && b > c || d`, each with its redirections.
 
-    The tree is as deep as the chain is long, so it is walked without recursion. The grammar assigns a last redirection
+    A long chain has a deep tree, so the tree is walked without recursion. The grammar assigns a last redirection
     to the whole chain, but a shell assigns it to the last command.
     """
     parts: list[Link] = []

@@ -1,7 +1,8 @@
 """The directories that a command changes into, read from its words.
 
-A launch waits for this search, so the grammar is not used. A directory that is found by mistake only costs a check.
-`HOME` is the only known variable.
+A launch waits for this search, so the slower grammar of `bash_grammar.py` is not used. The search may find a directory
+into which the command does not change. Then Outlive only checks one directory more. `HOME` is the only variable whose
+value is known.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def goes_to(argv: Sequence[str], cwd: str) -> list[str]:
         name = os.path.expanduser(word.replace("${HOME}", "~").replace("$HOME", "~"))
         if os.path.basename(name) == ".git":
             name = os.path.dirname(name)
-        # A relative path may start from the last directory found or from the first one: try both.
+        # A relative path may start from the last found directory or from the command's first directory. Try both.
         for base in dict.fromkeys((here, cwd)):
             path = os.path.normpath(os.path.join(base, name))
             if name and "\0" not in path and os.path.isdir(path):

@@ -1,8 +1,9 @@
-"""Reading of a command: the simple commands that it consists of, at any depth.
+"""A reader of commands, which finds the simple commands in a command.
 
-A text that the grammar (`bash_grammar.py`) cannot read is only split (`split_text.py`). Both pass each simple command
-to `Reader.add`, which also reads the commands that the simple command runs (`wrappers.py`). If a limit is exceeded,
-commands may be missing and `Reader.is_whole` is False.
+A simple command is one program with its arguments. The grammar (`bash_grammar.py`) reads the text of a command. If the
+grammar cannot read a text, `split_text.py` splits the text. Both modules pass each simple command to `Reader.add`. This
+method also reads the commands that the simple command runs (`wrappers.py`). If a limit is exceeded, commands may be
+missing and `Reader.is_whole` is False.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     from outlive.domain.effects.predicted import TouchKind
 
-# The kernel accepts no longer argument, so a longer text is no command. The time to read grows with the text.
+# The kernel accepts no longer argument, so a longer text cannot be run. The limit also bounds the reading time, which
+# grows with the length of the text.
 LONGEST_TEXT = 128 * 1024
 # The grammar's time grows with the square of the number of here-documents in one text.
 MOST_HEREDOCS = 200
@@ -43,13 +45,13 @@ VARIABLES_OF_GIT = PLACES_OF_GIT + PROGRAMS_OF_GIT
 
 
 class Word(Value):
-    """One word of a command. If it is not literal, `text` is the word as written."""
+    """One word of a command. If the word is not literal, `text` is its source text."""
 
     text: str
     literal: bool = True
 
 
-_TEMPORARY = Word(text="/tmp")  # noqa: S108 - named, not used
+_TEMPORARY = Word(text="/tmp")  # noqa: S108 - the default value of TMPDIR, and no file is created
 ANY_WORD = Word(text="…", literal=False)
 
 
@@ -61,21 +63,21 @@ class Elsewhere(Value):
 
 
 class Simple(Value):
-    """One program and its words, or only redirections if it has none."""
+    """One program and its words, or redirections without a program."""
 
     words: tuple[Word, ...]
     directory: str
     line: str
     writes: tuple[Word, ...] = ()
-    """The files that its redirections open for writing."""
+    """The files that the redirections of the command open for writing."""
     reads: tuple[Word, ...] = ()
-    """The files that its redirections open for reading."""
+    """The files that the redirections of the command open for reading."""
     stdin: str | None = None
-    """Its input, if the text itself contains it literally."""
+    """The content of the command's input, if the text of the command contains this content literally."""
     is_fed: bool = False
-    """Whether its input is a file, a pipe or a here-document."""
+    """Whether the command's input is a file, a pipe or a here-document."""
     sets: tuple[tuple[str, Word], ...] = ()
-    """The variables of git that the text sets for it."""
+    """The variables of git that the text sets for this command."""
     elsewhere: Elsewhere | None = None
 
 
@@ -106,7 +108,7 @@ class Scope:
         return other
 
     def enter(self, words: tuple[Word, ...]) -> None:
-        """Follow a `cd` or `pushd`. `popd` and `cd -` lead back."""
+        """Follow a `cd`, `pushd` or `popd` to its directory."""
         targets = [word for word in words[1:] if word.text == "-" or not word.text.startswith("-")]
         if words[0].text == "popd" or (targets and targets[0].text == "-"):
             target = self.before
@@ -116,7 +118,7 @@ class Scope:
 
 
 class Reader:
-    """One reading of a command: what was found so far, and how many steps are left."""
+    """The state of the reading of one command: its findings, and the steps left."""
 
     def __init__(self) -> None:
         self.commands: list[Simple] = []
@@ -134,7 +136,10 @@ class Reader:
         return True
 
     def read_text(self, text: str, scope: Scope, depth: int, given: Simple) -> None:
-        """Read a shell text, with the input of `given`, in a scope that it may change."""
+        """Read a shell text. Its input is the input of the command `given`.
+
+        The text may change `scope`.
+        """
         self._texts -= 1
         if self._texts < 0 or not self.may_go_on(depth):
             self.is_whole = False
@@ -149,7 +154,10 @@ class Reader:
             self._read_split(text, unread, depth)
 
     def _read_split(self, text: str, scope: Scope, depth: int) -> None:
-        """Read the commands that splitting the text finds. It may miss some commands."""
+        """Read the commands that are found by splitting the text.
+
+        Splitting may miss some commands.
+        """
         from outlive.observe.shell.split_text import pieces, without_keywords  # noqa: PLC0415 - only texts that the grammar cannot read need it
 
         for piece in pieces(text):
@@ -165,7 +173,7 @@ class Reader:
                 self.add(command, scope, depth + 1)
 
     def add(self, command: Simple, scope: Scope, depth: int) -> None:
-        """Add a simple command, or the commands that it runs."""
+        """Add a simple command. In place of a wrapper, add the commands that it runs."""
         from outlive.observe.shell.wrappers import unwrap  # noqa: PLC0415 - the two modules import each other
 
         if not self.may_go_on(depth):
@@ -179,7 +187,7 @@ class Reader:
 
 
 def read(argv: Iterable[str], cwd: str) -> Reader:
-    """Read all commands that `argv` would run in `cwd`, as far as its text names them."""
+    """Read all commands that `argv` would run in `cwd`, as far as `argv` names them."""
     words = tuple(Word(text=word) for word in argv)
     reader = Reader()
     line = one_line(" ".join(quote(word.text[: 2 * _LONGEST_LINE]) for word in words[:_LONGEST_LINE]))
@@ -188,9 +196,9 @@ def read(argv: Iterable[str], cwd: str) -> Reader:
 
 
 def program_name(command: Simple) -> str:
-    """Return the name of the program without its directory. Empty if it is unknown.
+    """Return the name of the program, without its directory.
 
-    Programs of a project, like `./test` and `bin/test`, keep their paths.
+    The name is empty if the program is unknown. Programs of a project, like `./test` and `bin/test`, keep their paths.
     """
     if not command.words:
         return ""
@@ -203,7 +211,10 @@ def program_name(command: Simple) -> str:
 
 
 def _split_word(text: str) -> Word:
-    """Return a word of a split text. It is not literal if a shell would expand it."""
+    """Return a word of a split text.
+
+    The word is not literal if a shell would expand it.
+    """
     return Word(text=text, literal="$" not in text and "`" not in text)
 
 
@@ -214,7 +225,10 @@ def one_line(text: str) -> str:
 
 
 def join(directory: str, path: str) -> str:
-    """Return a path as seen from a directory. Unchanged if it begins with `~` or `$`."""
+    """Return a path as seen from a directory.
+
+    A path whose beginning a shell would expand, such as `~` or `$`, is returned unchanged.
+    """
     if path.startswith(("$", "`", "~", "…")):
         return path
     return posixpath.normpath(posixpath.join(directory, path))
@@ -222,7 +236,10 @@ def join(directory: str, path: str) -> str:
 
 @cache
 def _grammar() -> Callable[[Reader, str, Scope, int, Simple], bool] | None:
-    """Return the grammar's reading function. None if its packages cannot be loaded."""
+    """Return the grammar's reading function.
+
+    Returns None if the packages of the grammar cannot be loaded.
+    """
     try:
         from outlive.observe.shell.bash_grammar import parse  # noqa: PLC0415 - the grammar takes time to load, and may be missing
     except ImportError:

@@ -22,7 +22,7 @@ _QUOTED_ESCAPES = {'"': '"', "$": "$", "`": "`", "\\": "\\", "\n": ""}
 _ANSI_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _DEEPEST_WORD = 20
 _LONGEST_WORD = 64 * 1024
-# A word whose braces may stand for more words than this is unknown.
+# If the braces of a word may stand for more words than these limits allow, the word is unknown.
 _MOST_BRACES = 8
 _MOST_ALTERNATIVES = 1000
 
@@ -118,7 +118,8 @@ class WordReader:
     def _expanded(self, node: Node, scope: Scope, depth: int) -> Word:
         """Return the value of a variable.
 
-        The value is unknown if the text does not set it, or if it is empty and has a default (`${name:-default}`).
+        The value is unknown if the text does not set the variable, or if the variable is empty and has a default
+        (`${name:-default}`).
         """
         text = self.source_of(node)
         self._visit(node, scope, depth)
@@ -131,7 +132,10 @@ class WordReader:
         return Word(text=text, literal=False)
 
     def _substituted(self, node: Node, scope: Scope, depth: int) -> Word:
-        """Return the output of a substituted command, known only for `mktemp` and `pwd`."""
+        """Return the output of a command substitution.
+
+        The output is known only for `pwd`, and partly for `mktemp`.
+        """
         self._visit(node, scope, depth)
         text = self.source_of(node)
         if node.type == "process_substitution":
@@ -155,7 +159,7 @@ def _is_small(text: str) -> bool:
 def _alternatives(text: str) -> list[str]:
     """Return the words that a word with braces stands for.
 
-    Without a comma in the braces, this is the word itself.
+    If the braces contain no comma, the only result is the word itself.
     """
     begin = text.find("{")
     while begin >= 0:
@@ -169,7 +173,7 @@ def _alternatives(text: str) -> list[str]:
 
 
 def _options(text: str, begin: int) -> tuple[list[str], int]:
-    """Return the options in the braces that begin here, and where the braces end.
+    """Return the options in the braces that begin at `begin`, and where they end.
 
     Unclosed braces have no options.
     """
@@ -191,7 +195,7 @@ def _options(text: str, begin: int) -> tuple[list[str], int]:
 def _unescaped(text: str, meanings: dict[str, str] | None) -> str:
     """Return the text without its backslashes.
 
-    With `meanings`, a backslash before a letter without a meaning stays.
+    With `meanings`, a backslash stays if the letter after the backslash has no meaning.
     """
     if "\\" not in text:
         return text

@@ -1,8 +1,8 @@
 """The programs and the scripts that a command's text names.
 
 A script may be written in any language, in which quotes, comments and semicolons may have another meaning. So a word
-counts as a program wherever a command may begin. Scripts in directories of the system are not read: their programs do
-not depend on the command.
+counts as a program wherever a command may begin. Scripts in directories of the system are not read, because what they
+run does not depend on the command.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _STARTING = frozenset({*OPENING_KEYWORDS, *WRAPPERS, "eval", "-c", "-lc", "-exec
 """Words after which a command begins. Options may stand in between."""
 _BEGINS = str.maketrans(dict.fromkeys(";|&`\"'", "\n"))
 _OPENINGS = ("$(", "do (", "then (", "else (")
-"""Signs after which a command begins. `if (` is not among them: other languages begin a condition with it."""
+"""Signs after which a command begins. `if (` is left out, because other languages begin a condition with `if (`."""
 _NO_CALL = frozenset({"=", "==", "+=", ":=", "}"})
-"""Signs that follow a name in other languages. A word before one of them is no command."""
+"""Signs that follow a name in other languages. A word before such a sign is no command."""
 
 
 class Text:
     """A text that may name programs."""
 
     def __init__(self, content: str, home: str | None) -> None:
-        """Take a text, and the directory that a tilde or `$HOME` means in it."""
+        """Take a text, and the directory that `~` and `$HOME` stand for in the text."""
         if home is not None:
             content = content.replace("$HOME/", home + "/").replace("${HOME}/", home + "/")
         self._content, self._home = content, home
         self._words: list[str] | None = None
 
     def may_name(self, names: Iterable[str]) -> bool:
-        """Return whether a name occurs in the text. This is faster than splitting it."""
+        """Return whether a name occurs in the text, which is faster than splitting it."""
         return any(name in self._content for name in names)
 
     @property
@@ -62,7 +62,10 @@ class Text:
 
 
 class ProgramScan:
-    """The texts and scripts of a command, read before it begins while a launch waits."""
+    """The texts and scripts of a command, read before the command begins.
+
+    The launch of the task waits until they are read.
+    """
 
     def __init__(self, argv: Sequence[str], cwd: str, environ: Mapping[str, str]) -> None:
         home = environ.get("HOME")
@@ -75,7 +78,7 @@ class ProgramScan:
         self._find(cwd, environ.get("PATH", os.defpath))
 
     def texts(self) -> Iterator[Text]:
-        """Yield the command's own texts. Then read and yield each script that it names."""
+        """Yield the command's own texts, and then the text of each script it names."""
         yield from self._texts
         while self._scripts:
             content = _content(self._scripts.pop(0))
@@ -123,7 +126,7 @@ def _called(words: list[str]) -> Iterator[str]:
 
 
 def _content(path: str) -> str:
-    """Return the beginning of a script. Empty if it is binary or cannot be read."""
+    """Return the beginning of a script, or no text if it is binary or unreadable."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

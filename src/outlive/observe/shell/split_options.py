@@ -22,7 +22,7 @@ class Call(Value):
     """All words after the program's name, in order."""
 
     def value_of(self, options: Collection[str]) -> Word | None:
-        """Return the value given last with one of these options. None if there is none."""
+        """Return the last value of one of these options, or None if there is no value."""
         return next((value for name, value in reversed(self.values) if name in options), None)
 
     def values_of(self, options: Collection[str]) -> list[Word]:
@@ -33,7 +33,7 @@ class Call(Value):
 def take_apart(
     words: Sequence[Word], takes: frozenset[str], *, clusters: bool = True, leading: bool = False
 ) -> tuple[Call, int]:
-    """Divide words into options and operands. Return them and where reading stopped.
+    """Divide words into options and operands. Also return where the reading stopped.
 
     `takes` are the options with values. With `clusters`, `-xzf` is three options. With `leading`, reading stops at the
     first operand, because the rest belongs to another program.

@@ -1,7 +1,7 @@
 """A shell text split into its simple commands, without a grammar.
 
-Variables and substitutions are not expanded. Hooks load this module before each use of a tool, so it imports nothing
-that takes time.
+Variables and substitutions are not expanded. Hooks load this module before each use of a tool, so the module imports
+only what loads fast.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Piece(Value):
     words: tuple[str, ...]
     """The words of the command without quotes. Empty if the command has only redirections."""
     writes: tuple[str, ...] = ()
-    """The files that its redirections open for writing."""
+    """The files that the redirections of the command open for writing."""
     heredocs: tuple[str, ...] = ()
     """The here-documents of the command's line, if no other command follows on that line."""
     is_background: bool = False
@@ -57,7 +57,7 @@ def pieces_within(text: str, depth: int = 0) -> list[Piece]:
 
 
 def program(piece: Piece) -> tuple[str, ...]:
-    """Return the words of a command from its program on, without wrappers before it.
+    """Return the program and arguments of a command, without wrappers before them.
 
     A wrapper that detaches its command, adds words to it or runs it in another place counts as the program.
     """
@@ -97,7 +97,7 @@ def shell_options(words: Sequence[str]) -> tuple[str, int]:
 
 
 def _given_text(words: tuple[str, ...]) -> str | None:
-    """Return the text that a shell runs by `-c`. None if the command gives no text."""
+    """Return the text that a shell runs by `-c`, or None if there is no text."""
     if not words or words[0] not in SHELLS:
         return None
     letters, at = shell_options(words)
@@ -183,7 +183,10 @@ class _Splitter:
         self._parts.append(_unescaped(within) if quote == '"' else within)
 
     def _end_of_arithmetic(self) -> int:
-        """Return where `$((a & b))` ends. 0 if it is no arithmetic or runs a command."""
+        """Return where arithmetic such as `$((a & b))` ends.
+
+        Returns 0 if the text is no arithmetic, or if the arithmetic runs a command.
+        """
         if not (self._parts and self._parts[-1].endswith("$") and self._text.startswith("(", self._at)):
             return 0
         end = self._text.find("))", self._at, self._at + _LONGEST_ARITHMETIC) + 2
@@ -227,7 +230,7 @@ class _Splitter:
         self._at, self._operator = end, ""
 
     def _take_heredocs(self) -> None:
-        """Give the here-documents that begin here to the last command of the line before."""
+        """Attach the here-documents that begin here to the last command before them."""
         bodies = []
         for delimiter in self._delimiters:
             start = end = self._at

@@ -1,4 +1,7 @@
-"""Wrappers: commands that run other commands. The other commands are read, too."""
+"""A reader of wrappers, which are commands that run other commands.
+
+For example, `env`, `sudo` and `sh -c` are wrappers. The commands that a wrapper runs are read, too.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ _BEFORE_VERB = frozenset(("-n", "-f", "-p", "--namespace", "--context", "--file"
 
 
 def unwrap(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
-    """Read the commands that a command runs. Return False if its text names none."""
+    """Read the commands that a command runs.
+
+    Returns False if the caller must add the command itself, too.
+    """
     words, name = command.words, program_name(command)
     if not name:
         return False
@@ -85,7 +91,7 @@ def _wrapper_of(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
 
 
 def _read_given_text(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
-    """Read a text that a program gives to a shell. Add the log of `script`, too."""
+    """Read a text that a program gives to a shell. For `script`, add the log file."""
     call, _ = take_apart(command.words[1:], _WITH_TEXT)
     text = call.value_of(("-c", "--command"))
     if text is None or call.names & {"-u", "--user"}:
@@ -97,7 +103,7 @@ def _read_given_text(reader: Reader, command: Simple, scope: Scope, depth: int) 
 
 
 def _split(words: Sequence[Word]) -> tuple[Word, ...]:
-    """Return the words that `env -S` makes of its argument. Empty without `-S`."""
+    """Return the words into which `env -S` splits its argument. Empty without `-S`."""
     call, at = take_apart(words[1:], _options(WRAPPERS["env"], "takes") | {"-S", "--split-string"}, leading=True)
     text = call.value_of(("-S", "--split-string"))
     if text is None:
@@ -248,6 +254,6 @@ def _run_by_git(reader: Reader, command: Simple, scope: Scope, depth: int) -> No
 
 
 def _rest(reader: Reader, command: Simple, scope: Scope, depth: int) -> None:
-    """Add the redirections of a command without its words: the outer shell opens them."""
+    """Add only the redirections of a command, whose files the outer shell opens."""
     if command.writes or command.reads:
         reader.add(command.but(words=(), stdin=None), scope, depth + 1)

@@ -1,7 +1,7 @@
-"""The states of files before they were watched, in a file with a line per path.
+"""The states of files before the watching began, with one line for each path.
 
-The lines are sorted, so that a keeper searches the mapped file instead of keeping a hundred thousand states in memory.
-The first line lists the directories to watch.
+The lines of the baseline file are sorted. So a keeper can search the mapped file, and need not keep a hundred thousand
+states in memory. The first line lists the directories to watch.
 """
 
 from __future__ import annotations
@@ -32,16 +32,19 @@ class Watched(Value):
     """The worktrees and directories to watch."""
 
     places: tuple[str, ...]
-    """For each worktree its top, its git directory, and the shared git directory if that is another one, else empty."""
+    """Three texts for each worktree: top, git directory, shared git directory (empty if equal to the second)."""
     directories: tuple[str, ...]
     is_whole: bool
     """Whether `directories` has all directories with tracked files."""
     all_known: bool
-    """Whether every path that existed has a line."""
+    """Whether the baseline file has a line for every path that existed."""
 
 
 def write_baseline(fd: int, snapshots: Sequence[Snapshot], since_ns: int) -> None:
-    """Write the states of files. A file that changed since `since_ns` is unknown."""
+    """Write the states of files into the open file `fd`.
+
+    The state of a file that changed since `since_ns` is unknown.
+    """
     states: dict[str, str] = {}
     places: list[str] = []
     directories: dict[str, None] = {}
@@ -83,7 +86,10 @@ def _git_directories(git: GitState) -> Iterator[str]:
 
 
 def _directories(tree: Tree) -> dict[bytes, None]:
-    """Return the directories with tracked files and all above them, top first."""
+    """Return the directories with tracked files, and all directories above them.
+
+    A directory comes after the directories above it.
+    """
     found: dict[bytes, None] = {}
     for path in tree.tracked:
         above = path.rpartition(b"/")[0]
@@ -94,7 +100,7 @@ def _directories(tree: Tree) -> dict[bytes, None]:
 
 
 def _states(tree: Tree, since_ns: int) -> Iterator[tuple[str, str]]:
-    """Yield each known path with its state, as `path_state` writes it."""
+    """Yield each known path with its state, in the form of `path_state.py`."""
     for path, seen in tree.tracked.items():
         yield as_text(path), _state(seen, since_ns, converts=tree.converts)
     for path in tree.untracked:
@@ -107,19 +113,20 @@ def _state(seen: bytes, since_ns: int, *, converts: bool) -> str:
     stamp, content = stamp_of(seen), content_of(seen)
     if not content or not S_ISREG(mode_of(stamp)) or changed_at_ns(stamp) >= since_ns:
         return UNREADABLE
-    # The id in the index is the id of the converted content. It differs from the id of the bytes on disk if git
+    # The id in the index is the id of the converted content. This id differs from the id of the bytes on disk if git
     # converts line endings or applies a filter.
     is_of_bytes = seen[:1] == HASHED or (seen[:1] == AS_INDEXED and not converts)
     return "f" + content.hex() if is_of_bytes else UNREADABLE
 
 
 class Baseline:
-    """The states of files before they were watched, by path."""
+    """A reader of a baseline file, which finds the state of a path."""
 
     def __init__(self, fd: int, *, is_late: bool = False) -> None:
         """Map a baseline file.
 
-        With `is_late`, the command ran already. Then a file that is recorded as absent may have existed before.
+        With `is_late`, the command already ran when the baseline was taken. Then a file that is recorded as absent may
+        have existed before the command.
         """
         self._is_late = is_late
         self._map = mmap(fd, 0, access=ACCESS_READ)
@@ -133,7 +140,7 @@ class Baseline:
         )
 
     def state(self, path: str) -> str:
-        """Return the state that a path had. `?` if it is unknown."""
+        """Return the state that a path had, or `?` if the state is unknown."""
         wanted = _line(path)
         at = self._find(wanted)
         if self._map[at : at + len(wanted)] == wanted:
@@ -163,5 +170,5 @@ class Baseline:
         return low
 
     def close(self) -> None:
-        """Close the map of the file."""
+        """Close the mapped file."""
         self._map.close()

@@ -1,7 +1,8 @@
 """File-system events, recorded if system calls cannot be observed.
 
 An event does not show which process changed a path. A file that disappears within a tenth of a second may be missed.
-Only directories with tracked files or git's refs are watched: a `node_modules` would use up the user's inotify watches.
+Only directories with tracked files or git's refs are watched, because a `node_modules` would use up the user's inotify
+watches.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from outlive.observe.journal import Journal
     from outlive.observe.watch.baseline import Baseline
 
-# The watcher wakes twenty times a second to check whether it should stop. That takes less than 0.1 % of a processor.
+# The watcher wakes twenty times a second to check whether it should stop. These checks take less than 0.1 % of a
+# processor.
 _STEP_MS, _AT_ONCE_MS = 50, 100
-# While changes keep coming, `watchfiles` reports the earliest ones at the third step.
+# While changes keep coming, `watchfiles` reports the earliest changes at its third step.
 _STEPS_TO_THE_END = 3
 _TRIES = 5
 _MOST_OF_A_BATCH = 500
@@ -49,7 +51,8 @@ class Watcher:
     def __init__(self, watcher: Any, baseline: Baseline, journal: Journal, ended_ns: Callable[[], int | None]) -> None:
         """Begin to watch the directories of the baseline.
 
-        `ended_ns` returns the time at which the task ended, or None. Later changes are not changes by the task.
+        `ended_ns` returns the time at which the task ended, or None while the task runs. Changes after this time are
+        not recorded.
         """
         self._make = watcher
         self._baseline = baseline
@@ -66,18 +69,18 @@ class Watcher:
 
     @property
     def touched(self) -> dict[str, str]:
-        """The paths of worktrees that changed, each with its state before."""
+        """The changed paths in worktrees, each with its state before the change."""
         return {path: self._before[path] for path in self._last}
 
     def stop(self) -> None:
-        """Stop soon, when the events that have arrived already are written."""
+        """Stop soon, after the events that have already arrived are written."""
         self._is_stopping = True
 
     def is_set(self) -> bool:
-        """Return whether to stop. `watchfiles` calls this at every step.
+        """Return whether to stop. `watchfiles` calls this function at every step.
 
-        On True, `watchfiles` discards events that it has not reported yet. So this returns True only some steps after
-        `stop`.
+        If the result is True, `watchfiles` discards the events that it has not reported yet. So the result is True only
+        some steps after `stop` was called.
         """
         self._steps_since += self._is_stopping
         return self._steps_since > _STEPS_TO_THE_END
@@ -90,7 +93,7 @@ class Watcher:
 
     def _begin(self) -> Any:
         # Directories that cannot be read are left out here. `watchfiles` has an option to ignore such directories, but
-        # with this option it does not report an exceeded limit either.
+        # with this option `watchfiles` does not report an exceeded limit either.
         for _ in range(_TRIES):
             there = [each for each in self._baseline.watched.directories if os.access(each, os.R_OK)]
             try:
@@ -105,7 +108,8 @@ class Watcher:
         at, until = self._journal.now(), time.monotonic() + _BATCH_TAKES_AT_MOST
         moved = [(change, path) for change, path in batch if path in self._directories]
         if any(change == _ADDED for change, _ in moved):
-            # The watch of a removed directory is gone, and a new directory of that name is not watched. So begin again.
+            # The kernel has ended the watch of the removed directory, and does not watch the new directory of the same
+            # name. So watch all directories anew.
             self._notify.close()
             self._notify = self._begin()
         below = (path for _, directory in moved for path in self._baseline.below(directory))
