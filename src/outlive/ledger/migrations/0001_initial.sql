@@ -1,5 +1,5 @@
--- Free text is ANY: a name that is not valid UTF-8 is kept as a blob, byte for byte.
--- Times are microseconds since 1970, spans are microseconds: numbers compare, texts only seem to.
+-- Columns with free text have the type ANY. A text that is not valid UTF-8 is stored as a blob, byte for byte.
+-- Times are stored as microseconds since 1970, and durations as microseconds, because numbers compare correctly.
 
 CREATE TABLE task (
     seq         INTEGER PRIMARY KEY,
@@ -71,7 +71,7 @@ BEGIN
     SELECT RAISE(ABORT, 'the table of moves does not allow this');
 END;
 
--- History is written by the database itself, so that no path can forget it.
+-- Triggers write the history, so that no statement that changes a state can leave the history out.
 CREATE TABLE move (
     task    TEXT NOT NULL REFERENCES task (id) ON DELETE CASCADE,
     attempt INTEGER NOT NULL,

@@ -1,8 +1,8 @@
--- Sessions: who launched what, who continues whom, what each is owed.
--- `process` is the client's process as "pid inode start boot namespace": whether it lives is looked
--- up, never guessed. `begun_by` is the lease of whoever tells it of its last
--- beginning, until that is done. `rank` is the order in which the sessions of a project last began. `gated`
--- is since when it has been asked to wait, as a tick: a boot and its monotonic microseconds.
+-- This migration adds sessions: which tasks a session launched, which session it continues, and its notices.
+-- `process` identifies the client's process as "pid inode start boot namespace", so that a check can find out whether
+-- this process still runs. `begun_by` is the lease of the process that gives the session its hand-off, until the
+-- hand-off is given. `rank` is the order in which the sessions of a project last began. `gated` is the time since which
+-- the gate has asked the session to wait. This time is a tick: a boot and its monotonic microseconds.
 CREATE TABLE session (
     seq         INTEGER PRIMARY KEY,
     id          ANY NOT NULL,
@@ -29,9 +29,9 @@ CREATE INDEX session_id ON session (id, seq);
 CREATE INDEX session_lineage ON session (lineage, seq);
 CREATE INDEX session_rank ON session (project, rank);
 
--- Which session goes on where another one was; of several the first is the heir, but one that took
--- its place comes before one that only branched off. A session may be gone back to after it was
--- continued, so this is no tree.
+-- This table records which session continues another session. If several sessions continue the same session, the first
+-- of them is the heir. But a session that replaced the other session comes before sessions that only branched off. A
+-- person may return to a session after it was continued, so the continuations do not form a tree.
 CREATE TABLE continuation (
     seq         INTEGER PRIMARY KEY,
     predecessor INTEGER NOT NULL REFERENCES session (seq) ON DELETE CASCADE,
@@ -43,7 +43,8 @@ CREATE TABLE continuation (
 
 CREATE INDEX continuation_heir ON continuation (heir, seq);
 
--- The session that launched a task, and how many boundaries that had crossed by then.
+-- `origin` is the session that launched a task. `boundary` is the number of boundaries that the session had crossed by
+-- then.
 ALTER TABLE task ADD COLUMN origin INTEGER REFERENCES session (seq);
 ALTER TABLE task ADD COLUMN boundary INTEGER NOT NULL DEFAULT 0;
 INSERT INTO session (id, project, lineage, created_at, rank)
@@ -52,11 +53,11 @@ INSERT INTO session (id, project, lineage, created_at, rank)
 UPDATE task SET origin =
     (SELECT session.seq FROM session WHERE session.project = task.project AND session.id = task.session)
     WHERE session IS NOT NULL;
--- Since when (a tick) an attempt that we cannot judge has been out of sight.
+-- `absent` is the tick since which an attempt without any evidence of its state has been out of sight.
 ALTER TABLE attempt ADD COLUMN absent TEXT;
 CREATE INDEX task_origin ON task (origin, seq) WHERE origin IS NOT NULL;
 
--- Notices get an order of their own that no clock makes, and what became of their delivery.
+-- Notices get a sequence number, which does not depend on a clock, and a record of their delivery.
 CREATE TABLE notice_3 (
     seq          INTEGER PRIMARY KEY,
     id           TEXT NOT NULL UNIQUE,
@@ -90,7 +91,7 @@ CREATE UNIQUE INDEX notice_one_ending ON notice (task, attempt) WHERE kind IN ('
 CREATE INDEX notice_owed ON notice (origin, seq) WHERE state IN ('pending', 'claimed', 'presented');
 CREATE INDEX notice_owed_in ON notice (project, seq) WHERE state IN ('pending', 'claimed', 'presented');
 
--- Further places where endings are told, and what came of each.
+-- A sink is a further receiver of notices. `delivery` records the delivery of a notice to a sink.
 CREATE TABLE sink (
     name       TEXT PRIMARY KEY,
     kind       TEXT NOT NULL CHECK (kind IN ('run', 'webhook', 'apprise')),

@@ -1,3 +1,3 @@
--- How a task is to be observed.
+-- `observe` is the method by which the effects of a task are observed.
 ALTER TABLE task ADD COLUMN observe TEXT NOT NULL DEFAULT 'auto'
     CHECK (observe IN ('auto', 'syscalls', 'watch', 'compare', 'off'));

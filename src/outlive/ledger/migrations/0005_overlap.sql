@@ -1,5 +1,6 @@
--- A session is told when a task of its writes where another one writes, at the moment when that begins.
--- Only a table that is made anew can allow a new word; what refers to it waits aside meanwhile.
+-- A session gets a notice of the kind `overlap` as soon as its task writes where another task writes.
+-- A CHECK cannot be changed in place, so the table is created anew to allow the new kind. The rows that refer to the
+-- table are kept in another table meanwhile.
 CREATE TABLE delivery_4 AS SELECT * FROM delivery;
 CREATE TABLE notice_5 (
     seq          INTEGER PRIMARY KEY,
@@ -34,7 +35,8 @@ CREATE UNIQUE INDEX notice_one_ending ON notice (task, attempt) WHERE kind IN ('
 CREATE INDEX notice_owed ON notice (origin, seq) WHERE state IN ('pending', 'claimed', 'presented');
 CREATE INDEX notice_owed_in ON notice (project, seq) WHERE state IN ('pending', 'claimed', 'presented');
 
--- What sessions changed themselves, as their clients tell it: beside what tasks changed, it shows who was in whose way.
+-- This table records the files that sessions changed themselves, as reported by their clients. Together with the files
+-- that tasks changed, it shows which sessions and tasks changed the same files.
 CREATE TABLE edit (
     seq     INTEGER PRIMARY KEY,
     origin  INTEGER NOT NULL REFERENCES session (seq),

@@ -1,2 +1,2 @@
--- Whether a task can be sent something to read.
+-- `takes_input` says whether text can be sent to a task's stdin.
 ALTER TABLE task ADD COLUMN takes_input INTEGER NOT NULL DEFAULT 0;

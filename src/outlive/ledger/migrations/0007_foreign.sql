@@ -1,5 +1,6 @@
--- What clients run in the background by themselves, as they tell it, until they say that it has ended.
--- `process` is the client's, as its session named it then: a session may go on in another one. `absent` is since when (a tick) one whose client is gone has been out of sight.
+-- This table records the commands that clients run in their own background, as reported by the clients.
+-- `process` is the client's process at the time of the report, because the session may continue in another process.
+-- `absent` is the tick since which a command of a client that has exited has been out of sight.
 CREATE TABLE foreign_task (
     seq         INTEGER PRIMARY KEY,
     origin      INTEGER NOT NULL REFERENCES session (seq),

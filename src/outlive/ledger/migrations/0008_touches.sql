@@ -1,2 +1,2 @@
--- What a launch says that its task is going to touch: paths, as JSON.
+-- `touches` has the paths, as JSON, that the task is going to change according to its launch.
 ALTER TABLE task ADD COLUMN touches TEXT NOT NULL DEFAULT '[]';

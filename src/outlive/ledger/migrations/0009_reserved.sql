@@ -1,2 +1,3 @@
--- The lease of a client that asks for the ending of this task itself. While the lease is held, nobody else tells it.
+-- `reserved_by` is the lease of a client that waits for the ending of this task. While the lease is valid, no other
+-- process delivers the notice of the ending.
 ALTER TABLE task ADD COLUMN reserved_by TEXT;

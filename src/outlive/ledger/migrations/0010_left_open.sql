@@ -1,5 +1,6 @@
--- What a task that ended without success left changed, so that nobody has to replay its journal to ask for it.
--- `left_known` is 1 when `left_path` has all of it; until then, and for attempts of an older schema, the journal has.
+-- `left_path` has the paths that a task without success left changed, so that its journal need not be read again.
+-- `left_known` is 1 if `left_path` has all these paths. Otherwise, for example for attempts of an older schema, only
+-- the journal has all of them.
 ALTER TABLE attempt ADD COLUMN left_known INTEGER NOT NULL DEFAULT 0;
 
 CREATE TABLE left_path (

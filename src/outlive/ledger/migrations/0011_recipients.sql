@@ -1,5 +1,5 @@
--- Which sessions hear an ending when the session that launched the task is over.
--- `parent` is the session whose task launched this one.
+-- This migration records which sessions get the notice of an ending if the session that launched the task has ended.
+-- `parent` is the session whose task launched this session.
 ALTER TABLE session ADD COLUMN parent INTEGER REFERENCES session (seq);
 CREATE INDEX session_parent ON session (parent) WHERE parent IS NOT NULL;
 UPDATE session SET parent = (

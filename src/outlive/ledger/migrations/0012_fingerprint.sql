@@ -1,4 +1,4 @@
--- What tells this ledger from any other one, and from an older copy of itself.
+-- The fingerprint distinguishes this ledger from every other ledger, and from an older copy of this ledger.
 CREATE TABLE fingerprint (
     name     TEXT NOT NULL,
     attempts INTEGER NOT NULL
