@@ -1,4 +1,4 @@
-"""Unusual callers and unfortunate timing. Each case has broken a guarantee of Outlive once."""
+"""Unusual callers and unfortunate timing. Each of these cases once broke a guarantee of Outlive."""
 
 from __future__ import annotations
 
@@ -525,7 +525,7 @@ def test_cancel_ends_or_reports_a_process_that_also_leaves_its_group(bench: Benc
     wait_until(lambda: "ready" in bench.ok("output", task), "the first hop")
     done = bench.run("cancel", task)
     state = bench.show(task)["state"]
-    if any(_hoppers(bench) for _ in range(100)):  # one scan of /proc may miss the process, also in the keeper
+    if any(_hoppers(bench) for _ in range(100)):  # the test's or the keeper's scan of /proc may miss the process
         assert (done.returncode, state) == (5, "failed")
     else:
         # The keeper may kill the last process after it has already counted the process as a survivor.
@@ -665,7 +665,7 @@ def test_retried_foreground_task_ends_with_the_session_that_retried_it(bench: Be
     wait_until(lambda: bench.row(task).state == "running" and len(bench.row(task).attempts) == 2)
     session.kill()
     session.wait()
-    wait_until(lambda: bench.row(task).state == "cancelled", "its end")
+    wait_until(lambda: bench.row(task).state == "cancelled", "the task to be cancelled")
 
 
 def test_launch_refused_for_lack_of_descriptors_leaves_no_bundle(bench: Bench) -> None:
@@ -710,7 +710,7 @@ def test_sdk_launches_eight_tasks_or_names_the_limit_when_descriptors_are_few(be
         assert done.stdout == "8 8 set()\n"
     else:
         assert done.stdout.startswith("0 0 {"), done.stdout
-        assert done.stdout.count("ulimit -n") == 1, "one reason, and it names the limit"
+        assert done.stdout.count("ulimit -n") == 1, "the limit is not named exactly once"
     assert bench.json("audit")["findings"] == []
 
 

@@ -168,7 +168,7 @@ def test_task_is_observed_when_its_sandbox_forbids_pidfd_getfd(bench: Bench) -> 
 
 @pytest.mark.parametrize("forbidden", [confined.MKNOD, confined.OPENAT2], ids=["nothing of ours", "openat2"])
 def test_paths_are_resolved_as_the_task_resolves_them(bench: Bench, forbidden: int) -> None:
-    """Paths through links and relative paths are listed correctly, also if the sandbox forbids openat2."""
+    """Paths through links and relative paths are listed correctly, even if the sandbox forbids openat2."""
     tree = Worktree(bench.project)
     (bench.project / "real" / "deep").mkdir(parents=True)
     (bench.project / "link").symlink_to("real/deep")
@@ -315,10 +315,10 @@ def test_program_continues_when_its_own_listener_is_refused(bench: Bench) -> Non
 def test_observer_does_not_deadlock_with_a_task_that_serves_a_file_system(bench: Bench) -> None:
     """A lookup in that file system by the observer would wait for the task, which itself waits for the observer.
 
-    The keeper stops observing such a task, and the effects say so.
+    The keeper stops observing such a task, and the effects say that it stopped.
     """
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        pytest.skip("nobody can serve a file system here")
+        pytest.skip("this machine does not allow FUSE file systems")
     task = bench.ok("run", "--", sys.executable, "-B", "-c", SERVING)
     bench.run("wait", task, "--timeout", "10s")
     shown = bench.show(task)
@@ -343,7 +343,7 @@ def test_observer_does_not_deadlock_with_a_task_that_decides_about_opens(bench: 
     if shown["state"] == "running":
         bench.run("cancel", task)
     if "AssertionError" in shown["output"]["tail"]:
-        pytest.skip("nobody can decide about opens here")
+        pytest.skip("this machine does not allow fanotify decisions")
     assert (shown["state"], shown["output"]["tail"]) == ("succeeded", "guarded\n"), shown
     assert "it decides which processes may open files (fanotify)" in shown["effects"]["summary"]
 
@@ -500,7 +500,7 @@ def run_in(outsider: Outsider, directory: Path, text: str) -> Any:
     return json.loads(outsider.call("run", "--wait", "30s", "--json", "--cwd", str(directory), text).stdout)
 
 
-@pytest.mark.skipif(_release() < (6, 12), reason="this kernel does not let anybody choose the length of its turns")
+@pytest.mark.skipif(_release() < (6, 12), reason="this kernel does not let a thread choose its time slice")
 def test_thread_that_answers_calls_requests_short_time_slices(bench: Bench) -> None:
     """The command waits for each answer, so the thread should get a CPU soon. The main thread does not request this."""
     task = bench.launch(f"echo x > x; {until('go')}")
@@ -533,7 +533,7 @@ except OSError as error:
 
 @pytest.mark.parametrize(("adopted", "had_begun"), [(True, True), (False, True), (True, False), (False, False)])
 def test_ending_reports_the_death_of_keeper_and_witness(bench: Bench, adopted: bool, had_begun: bool) -> None:
-    """After both deaths, calls of the command may fail. State, effects and notice say so, with or without a new keeper.
+    """After both deaths, calls of the command may fail. State, effects and notice report this, even with a new keeper.
 
     This also holds if the keeper died before it wrote the first line of its journal.
     """

@@ -1,4 +1,4 @@
-"""The guard's answers about files that may be held, or that a task will take away."""
+"""The guard's answers about files that a task may hold (may have changed and not restored) or will take away."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_guard_announces_what_a_queued_task_will_take_away(bench: Bench, repo: P
     told = before_edit(bench, repo)
     assert gone_line in told
     assert back_line in told
-    assert before_edit(bench, repo) == "", "it has been said"
+    assert before_edit(bench, repo) == "", "the queued tasks are named a second time"
     handed = begin(bench, SESSION, "--source", "resume")["hand_off"]["text"]
     assert gone_line in handed
     assert back_line in handed

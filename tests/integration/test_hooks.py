@@ -1,4 +1,4 @@
-"""Hooks: the answer at each event, and that a hook never holds up its client."""
+"""Hooks: the answer at each event. A hook must never delay or block its client."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def test_hook_reports_an_ending_after_an_earlier_hook_found_none(bench: Bench) -
     wait_until(lambda: stamp_of(bench.home), "the ledger's files to count as settled")
     assert said(call(bench, "claude", "PostToolBatch")) == {}
     marks = list((Path(bench.home.path) / "hooks").glob("*.quiet"))
-    assert len(marks) == 1, "nothing was remembered, so this test shows nothing"
+    assert len(marks) == 1, "the hook did not record that no task has ended"
     task = ended(bench)
     wait_until(lambda: stamp_of(bench.home), "the ledger's files to count as settled")
     assert task in context(said(call(bench, "claude", "PostToolBatch")))
@@ -310,7 +310,7 @@ def test_boundary_is_recorded_when_there_is_nothing_to_report(bench: Bench, clie
     assert len({each["lineage"] for each in sessions}) == 1
     assert [each["ended_at"] is None for each in sessions] == [True, False]
     task = ended(bench)
-    assert task in context(said(call(bench, "claude", "PostToolBatch", env=env, **fresh))), "the heir is told"
+    assert task in context(said(call(bench, "claude", "PostToolBatch", env=env, **fresh))), "not reported"
 
 
 def test_session_end_cancels_foreground_tasks_without_holding_up_the_client(bench: Bench, clients: Clients) -> None:
@@ -446,7 +446,7 @@ def diagnosis(bench: Bench, client: str, event: str, *options: str, **fields: An
     pauses = getrusage(RUSAGE_CHILDREN).ru_nvcsw - before
     assert done.returncode == 0
     assert len(done.stderr.splitlines()) == 1, (event, done.stderr)
-    assert pauses < 150, "somebody waited for the lock as a command does, which looks five hundred times"
+    assert pauses < 150, "the hook waited for the lock as long as a command does"
     return done.stderr
 
 
@@ -732,7 +732,7 @@ def test_hook_imports_no_heavy_module(bench: Bench, event: str) -> None:
     ended(bench)
     said(call(bench, "claude", "PostToolBatch"))
     said(call(bench, "claude", "PostToolBatch"))
-    wait_until(lambda: stamp_of(bench.home), "the ledger to have rested")
+    wait_until(lambda: stamp_of(bench.home), "the ledger's files to count as settled")
     said(call(bench, "claude", "PreToolUse", tool_name="Bash", tool_input={"command": "ls"}))
     payload = {"session_id": SESSION, "cwd": str(bench.project), "tool_name": "Bash", "tool_input": {"command": "ls"}}
     words = bench.command("hook", "claude", event)
@@ -784,11 +784,11 @@ def test_gemini_hook_finds_a_summary_in_the_transcript(bench: Bench, tmp_path: P
         return context(said(call(bench, "gemini", event, transcript_path=str(transcript)))).count(f"{task} running")
 
     said(call(bench, "gemini", "SessionStart", source="resume", transcript_path=str(transcript)))
-    assert told("BeforeAgent") == 0, "it was told when it was resumed"
+    assert told("BeforeAgent") == 0, "the hand-off was repeated after the resume"
     assert told("AfterTool") == 0
     with transcript.open("a") as file:
         file.write(json.dumps({"content": "\n" + goes_on}) + "\n")
-    assert told(event) == 0, "somebody only said it"
+    assert told(event) == 0, "a quoted line counts as a summary"
     with transcript.open("a") as file:
         file.write(goes_on)
     assert (told(event), told(event)) == (1, 0)

@@ -172,7 +172,7 @@ def test_restored_file_is_removed_from_the_record(bench: Bench, repo: Path) -> N
     assert bench.json("guard", "a.py")["clear"]
     assert left(bench, task) == ["b.py"]
     (repo / "a.py").write_text("two\n")
-    assert bench.json("guard", "a.py")["clear"], "somebody else has changed it since"
+    assert bench.json("guard", "a.py")["clear"], "a later change of the restored file is attributed to the task"
     (repo / "b.py").write_text("three\n")
     assert bench.json("guard", ".")["clear"]
     assert left(bench, task) == []
@@ -189,7 +189,7 @@ def test_ending_of_a_task_records_that_the_task_changed_nothing(bench: Bench) ->
 def test_left_files_are_recorded_when_the_keeper_died(bench: Bench) -> None:
     """The process that settles the task in the keeper's place records the files."""
     task = bench.launch(f"echo two > a.py; {until('go')}")
-    wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+    wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     bench.kill(task, "keeper", "witness", "command")
     bench.ok("list")
     assert known(bench, task)
@@ -201,13 +201,13 @@ def test_left_files_are_recorded_when_the_keeper_died(bench: Bench) -> None:
 def test_left_files_are_read_from_the_journal_when_the_ledger_lacks_them(bench: Bench) -> None:
     """An older version settled the task. The first later reader records its files.
 
-    Soon after the ending, readers record nothing, because the keeper may be about to.
+    Soon after the ending, readers do not record the files, because the keeper may be about to record them.
     """
     task = failed(bench, "echo two > a.py; exit 1")
     rows = database(bench)
     rows.execute("DELETE FROM left_path; UPDATE attempt SET left_known = 0")
     assert bench.json("guard", "a.py")["holders"][0]["task"] == task
-    assert not known(bench, task), "its keeper may be about to record it"
+    assert not known(bench, task), "a reader recorded the files although the keeper may still do it"
     rows.execute("UPDATE attempt SET settled_at = settled_at - ?", (HOUR_US // 2,))
     assert bench.json("guard", "a.py")["holders"][0]["task"] == task
     assert left(bench, task) == ["a.py"]

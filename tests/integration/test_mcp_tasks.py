@@ -288,7 +288,7 @@ def test_ending_is_reserved_for_the_mcp_client_that_follows_the_task(bench: Benc
             assert await anyio.to_thread.run_sync(lambda: told(bench, "s-1")) == []
             assert await anyio.to_thread.run_sync(lambda: open_notices(bench)) == []
             found = await ask(client, "tasks/get", taskId=begun["taskId"])
-            assert not found["result"].get("isError"), "Claude Code would put such a text into one line"
+            assert not found["result"].get("isError"), "Claude Code puts the text of an error into one line"
             text = found["result"]["content"][0]["text"]
             lines = text.splitlines()
             assert f"- {task} failed (exit 3)" in lines[1]
@@ -299,7 +299,7 @@ def test_ending_is_reserved_for_the_mcp_client_that_follows_the_task(bench: Benc
             assert [line for line in lines if line.startswith("  |")] == ["  | one", "  | two"]
             again = await ask(client, "tasks/get", taskId=begun["taskId"])
             assert again["result"]["content"][0]["text"].splitlines()[2:-1] == lines[2:-1], (
-                "who asks twice is told twice"
+                "a second request does not get the same text"
             )
 
     play(steps)

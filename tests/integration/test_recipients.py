@@ -55,7 +55,9 @@ def test_ending_of_an_earlier_session_is_reported_to_one_new_session(bench: Benc
     assert told(bench, "s-2") == []
     assert state_of(bench, task) == "acked"
     assert handed(begin(bench, "s-4", "--pid", clients.start())) == []
-    wait_until(lambda: bench.ok("sweep", "--apply") is not None and bench.run("show", task).returncode == 2, "deletion")
+    wait_until(
+        lambda: bench.ok("sweep", "--apply") is not None and bench.run("show", task).returncode == 2, "the deletion"
+    )
 
 
 def test_presented_ending_is_reported_again_when_its_session_dies(bench: Bench, clients: Clients) -> None:
@@ -161,7 +163,7 @@ def test_client_inside_a_task_has_its_own_session(bench: Bench, clients: Clients
 def test_session_of_a_background_agent_takes_no_ending_of_an_earlier_session(
     bench: Bench, clients: Clients, *, has_ended: bool
 ) -> None:
-    """It begins in the project, but the next new session of the user receives the ending."""
+    """The agent's session begins in the project, but only the next new session of the user receives the ending."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     task = bench.launch("exit 3" if has_ended else f"{until('go')}; exit 3", "--session", "s-1")
@@ -240,7 +242,7 @@ def test_warned_session_receives_an_ending_when_the_launching_session_dies(
     if not dies_first:
         prompt = {"session_id": "B", "cwd": str(bench.project), "prompt": "go on"}
         for _ in range(2):
-            assert hook(bench, prompt) == "", "A lives, and hears it"
+            assert hook(bench, prompt) == "", "B was told although A is still alive"
         clients.kill(process)
         assert f"n{task}01ended" in hook(bench, prompt)
         return

@@ -162,7 +162,7 @@ def test_keepers_delete_due_tasks(bench: Bench) -> None:
         if not due & _listed(bench):
             break
     assert not due & _listed(bench)
-    wait_until(lambda: not due & _bundles(bench), "their files to go too")
+    wait_until(lambda: not due & _bundles(bench), "the bundles of the deleted tasks to be deleted")
 
 
 def test_keepers_do_not_delete_a_task_that_has_just_ended(bench: Bench) -> None:
@@ -327,7 +327,7 @@ def test_audit_rebuilds_a_lost_ledger_from_the_bundles(bench: Bench, how: str) -
         elif how == "with an empty log":
             os.truncate(bench.home.ledger + "-wal", 0)
         if how != "deleted":
-            assert bench.run("list").returncode == 3, "what is left of it is moved aside, and nothing is hidden"
+            assert bench.run("list").returncode == 3, "a damaged ledger is not reported"
     rebuilt = bench.json("audit", "--rebuild")
     assert sorted(rebuilt["rebuilt"]) == sorted(order)
     assert rebuilt["findings"] == []
@@ -376,7 +376,7 @@ def test_next_command_restores_tasks_that_the_ledger_lacks(bench: Bench, how: st
     assert "had to be restored" in done.stderr
     (bench.project / "gate").write_text("\n")
     quiet = bench.run("wait", running, first)
-    assert (quiet.returncode, quiet.stderr.count("restored")) == (1, 0), "it is told once"
+    assert (quiet.returncode, quiet.stderr.count("restored")) == (1, 0), "the restoring is reported again"
     assert [bench.show(task)["exit_code"] for task in (first, running)] == [4, 3]
 
 
@@ -385,7 +385,7 @@ def test_next_command_restores_an_emptied_ledger_that_a_keeper_has_open(bench: B
     os.mkfifo(bench.project / "gate")
     running = bench.launch("read x < gate; exit 3", "--session", "s-1")
     keeper = bench.keeper(running)
-    wait_until(lambda: bench.home.ledger in _open_files(keeper), "the keeper has the ledger open")
+    wait_until(lambda: bench.home.ledger in _open_files(keeper), "the keeper to open the ledger")
     os.truncate(bench.home.ledger, 0)
     done = bench.run("gate", "--session", "s-1", "--exit-code", "--json")
     answer = json.loads(done.stdout)

@@ -441,7 +441,7 @@ def test_async_follow_yields_output_and_notices_and_can_be_closed(client: Outliv
         await asyncio.sleep(0)
 
     asyncio.run(main())
-    wait_until(lambda: client.session("s-1").peek()[0]["delivery"]["state"] == "pending", "it to be given back")
+    wait_until(lambda: client.session("s-1").peek()[0]["delivery"]["state"] == "pending", "a pending notice")
 
 
 def check_document(kind: Any, found: object, where: str) -> None:
@@ -506,7 +506,7 @@ def test_documents_with_changes_by_other_processes_match_their_types(client: Out
     assert session.gate()["open_windows"]
     worktree.commit(**{"b.py": "by hand\n"})
     inside.wait()
-    wait_until(lambda: inside.refresh().as_dict()["effects"]["unattributed"], "what others changed")
+    wait_until(lambda: inside.refresh().as_dict()["effects"]["unattributed"], "the changes by other processes")
     check_document(TaskDocument, inside.as_dict(), "moved")
     assert "HEAD moved" in str(inside.as_dict()["effects"]["moved"])
     client.cancel(stashing)

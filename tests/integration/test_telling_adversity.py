@@ -136,7 +136,7 @@ def test_follower_of_a_fork_wakes_when_the_parent_session_dies(bench: Bench, cli
             bench.command("inbox", "--follow", "--session", "f"), env=bench.env, cwd=bench.project, stdout=file
         )
     try:
-        wait_until(lambda: "poll" in Path(f"/proc/{follower.pid}/wchan").read_text(), "it to sleep")
+        wait_until(lambda: "poll" in Path(f"/proc/{follower.pid}/wchan").read_text(), "the follower to sleep")
         clients.kill(parent)
         wait_until(out.read_text, "the notice")
         assert json.loads(out.read_text())["task"]["id"] == task
