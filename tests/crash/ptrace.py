@@ -97,7 +97,7 @@ def _exit_code(program: Callable[[], object]) -> int:
 
 
 def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) -> int:
-    """Fork a child that calls both functions; only calls of `program` are traced."""
+    """Fork a child that calls both functions. Only the calls of `program` are traced."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -245,7 +245,7 @@ def is_heap_call(name: str, stop: CallStop) -> bool:
 
 
 def current_call(pid: int) -> str | None:
-    """Return the call that a process is blocked in; None if it is running or gone."""
+    """Return the call that a process is blocked in, or None if the process is running or gone."""
     try:
         number = Path(f"/proc/{pid}/syscall").read_text().split()[0]
     except (OSError, IndexError):
@@ -256,13 +256,13 @@ def current_call(pid: int) -> str | None:
 def current_processor() -> int:
     """Return the processor on which this process runs.
 
-    It is field 39 of stat(5).
+    The processor is field 39 of /proc/self/stat.
     """
     return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[36])
 
 
 def parent_of(pid: int) -> int:
-    """Return the parent process of a process or thread; 0 if it is gone."""
+    """Return the parent process of a process or thread, or 0 if the process is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

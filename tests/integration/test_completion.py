@@ -1,7 +1,7 @@
 """Completion in bash, zsh and fish: the candidates, and what pressing a key must never do.
 
-Bash and zsh run at a terminal of their own. There a key inserts every candidate into the line, and the line is
-executed. So the test sees the words as the shell understands them after inserting, with quotes removed.
+Bash and zsh run at a terminal of their own. There, a key inserts every candidate into the line, and the
+shell executes the line. So the test sees the words as the shell reads them after the insertion, with quotes removed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Observing never breaks a command: sandboxes around it, filters and tracers inside it, users without privileges."""
+"""Observing never breaks a command: in a sandbox, with filters and tracers of its own, and for unprivileged users."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def confine(bench: Bench, *forbidden: int) -> Any:
     return document["effects"]
 
 
-# --- sandboxes around it --------------------------------------------------------------------------
+# --- a sandbox around the command --------------------------------------------------------------------------
 
 
 def test_command_runs_unobserved_when_its_sandbox_forbids_filters(bench: Bench) -> None:
@@ -283,7 +283,7 @@ def test_keeper_survives_sigxcpu(bench: Bench) -> None:
     assert bench.show(task)["effects"]["unobserved_since"] is None
 
 
-# --- filters and tracers inside it ----------------------------------------------------------------
+# --- filters and tracers of the command ----------------------------------------------------------------
 
 
 def test_program_with_filters_threads_and_signals_is_observed(bench: Bench) -> None:
@@ -313,7 +313,7 @@ def test_program_continues_when_its_own_listener_is_refused(bench: Bench) -> Non
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 @pytest.mark.root
 def test_observer_does_not_deadlock_with_a_task_that_serves_a_file_system(bench: Bench) -> None:
-    """A lookup in that file system by the observer would wait for the task, which itself waits for the observer.
+    """If the observer looked up a path in the task's file system, it would wait for the task, which waits for it.
 
     The keeper stops observing such a task, and the effects say that it stopped.
     """

@@ -775,7 +775,7 @@ def test_gemini_prompt_reports_endings_after_events_whose_answers_are_not_shown(
 
 @pytest.mark.parametrize("event", ["AfterTool", "BeforeAgent"])
 def test_gemini_hook_finds_a_summary_in_the_transcript(bench: Bench, tmp_path: Path, event: str) -> None:
-    """No event reported the summary. The model gets one hand-off after the summary."""
+    """No hook event reports the summary, so the hook reads it from the transcript, and gives the model one hand-off."""
     task, transcript = launch(bench, until("go"), "--notify", "failure"), tmp_path / "transcript.jsonl"
     goes_on = f'{{"$set":{{"sessionId":"{SESSION}"}}}}\n'
     transcript.write_text(f'{{"sessionId":"{SESSION}"}}\n{goes_on}')

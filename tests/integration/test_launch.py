@@ -1,4 +1,4 @@
-"""Launching: an id means a durable record, and no file of the caller stays open."""
+"""Launching: a printed id has a durable record, and no file of the caller stays open."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_command_has_the_environment_and_umask_of_its_launcher(bench: Bench) -> 
 
 
 def test_launch_stores_no_values_of_the_environment(bench: Bench) -> None:
-    """A secret given by `--env` reaches the command and no file of our own."""
+    """A secret given by `--env` reaches the command, but no file of Outlive contains it."""
     task = bench.ok("run", "--env", "TOKEN=s3cr3t-value", "--", "sh", "-c", 'test -n "$TOKEN"')
     bench.ok("wait", task)
     for path in bench.state.rglob("*"):
@@ -290,7 +290,7 @@ def test_command_ignores_no_signal_when_its_launcher_ignores_signals(bench: Benc
     )
     status = Path(f"/proc/{bench.process(done.stdout.strip())}/status").read_text()
     ignored = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigIgn")), 16)
-    reserved = 1 << 31 | 1 << 32  # 32 and 33 are the C library's own, and cannot be set through it
+    reserved = 1 << 31 | 1 << 32  # the C library reserves the signals 32 and 33 for itself, and refuses to set them
     assert ignored & ~reserved == 0
 
 

@@ -41,7 +41,7 @@ def repo(bench: Bench) -> Path:
 
 
 def hook(bench: Bench, tool: str, *, session: str = SESSION, **tool_input: Any) -> tuple[str, set[str]]:
-    """Return a hook's answer before a tool, and the modules of ours that it loaded."""
+    """Return a hook's answer before a tool, and the modules of Outlive that the hook loaded."""
     cwd = str(tool_input.pop("cwd", bench.project))
     payload = {"session_id": session, "cwd": cwd, "tool_name": tool, "tool_input": tool_input}
     done = subprocess.run(
@@ -129,9 +129,9 @@ def test_hook_and_guard_find_left_files_when_the_journal_is_empty(bench: Bench, 
 
 
 def test_hook_warns_a_command_of_left_files_once(bench: Bench, repo: Path) -> None:
-    """A command that names one of the files, or their directory, is warned each time.
+    """A hook warns before each command that names one of the files or their directory.
 
-    When more files were left, the next command is warned as well.
+    Before other commands, it warns once, and once more when further files were left changed.
     """
     task = failed(bench, "echo two > a.py; exit 1")
     settle_in_the_past(bench)

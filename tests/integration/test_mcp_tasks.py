@@ -1,4 +1,4 @@
-"""MCP tasks: tasks of Outlive in two dialects, recorded before they are answered."""
+"""MCP tasks: tasks of Outlive in two dialects of the protocol. Each is recorded before the server answers."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def open_notices(bench: Bench, session: str = "s-1") -> list[str]:
 
 
 def test_result_of_a_failed_command_is_an_error_for_most_clients(bench: Bench) -> None:
-    """The protocol asks for `isError`. Only Claude Code gets none, because it loses the lines of such a text."""
+    """The protocol asks for `isError`. Claude Code does not get it, because it joins the lines of an error text."""
 
     async def steps() -> None:
         async with modern(bench) as client:

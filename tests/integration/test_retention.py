@@ -146,7 +146,7 @@ def test_sweep_deletes_the_oldest_tasks_when_outputs_exceed_the_limit(bench: Ben
 
 
 def test_sweep_marks_records_that_it_deletes_before_their_date(bench: Bench) -> None:
-    """The row of such a record says `no, for room`, and the last line counts one record."""
+    """The row of a record that is deleted early says `no, for room`, and the last line counts one such record."""
     _ended(bench, "head -c 40000 /dev/zero")
     row, told = bench.ok("sweep", "--max-disk", "10K").splitlines()[1:]
     assert "no, for room" in row
@@ -288,7 +288,7 @@ def test_output_is_refused_when_its_file_was_deleted(bench: Bench, call: tuple[s
 
 
 def test_sweep_deletes_old_bundles_without_a_row(bench: Bench) -> None:
-    """A young bundle without a row is kept, because its task may still be being launched."""
+    """A young bundle without a row is kept, because a launcher may still be about to write the row."""
     _ended(bench, "true")
     for name, age, inside in (("tempty22", 7200, ""), ("told2222", 7200, "/attempts"), ("tyoung22", 60, "/attempts")):
         os.makedirs(bench.home.bundle(name) + inside)
@@ -441,7 +441,7 @@ def test_commands_do_not_read_the_task_directory_when_the_ledger_is_complete(ben
 
 
 def test_failed_write_keeps_the_old_count_of_attempts(bench: Bench) -> None:
-    """On a full disk, `count_attempt` must not raise, because it runs inside the launcher's transaction."""
+    """On a full disk, `count_attempt` must raise no error, because it runs inside the launcher's transaction."""
     _ended(bench, "true")
     name, _, count = read_fingerprint(bench.home.ledger).partition(" ")
     limits = getrlimit(RLIMIT_FSIZE)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.session_steps import Clients
     from tests.support import Bench
 
-# Modules that sleeping processes import when they wake. The next version that these tests install renames them.
+# Modules that sleeping processes import when they wake. The next version in these tests has other names for them.
 RENAMED = (
     "sdk.spawner.serve_launches",
     "hooks.wake.wait_for_change",

@@ -1,4 +1,4 @@
-"""Windows of a task: what it has changed and not restored yet, as notices and commands report it."""
+"""Windows of a task: what it has changed and not restored yet, as notices and commands report the change."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_restored_window_stays_closed_when_another_process_stashes_the_files(ben
 def test_show_names_the_files_of_each_window(bench: Bench) -> None:
     """`show` prints the files and the command of each window, and the notice refers to `outlive effects`.
 
-    Neither has such a line for a task that touched nothing.
+    For a task that touched nothing, neither output has such a line.
     """
     stashed = bench.launch("git stash push -q; git stash pop -q", "--session", "s-1")
     silent = bench.launch("cat a.py", "--session", "s-1")
