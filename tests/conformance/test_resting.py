@@ -292,8 +292,7 @@ def test_shared_connection_writes_durably_after_a_hasty_use(hurried: str) -> Non
 
 
 def test_fork_closes_the_shared_connection(hurried: str) -> None:
-    """The child opens the ledger for each use, because `hurry` does not apply to the child. The parent opens a new
-    connection."""
+    """`hurry` does not apply to the child, which opens the ledger for each use. The parent opens a new connection."""
     with SqliteLedger(hurried, NOW) as before:
         pass
     child = os.fork()

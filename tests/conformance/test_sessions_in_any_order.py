@@ -202,7 +202,7 @@ class World:
     def told_of(self, origin: Talk, asker: Talk | None = None, seen: list[Talk] | None = None) -> Talk | None:
         """Return the session that hears a session's endings.
 
-        A living session hears its own endings. Otherwise its first living heir hears them. Returns None if no heir lives.
+        A living session hears its own endings. Otherwise its first living heir does. Returns None if no heir lives.
         """
         if origin is asker or self.lives(origin):
             return origin
