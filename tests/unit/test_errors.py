@@ -52,7 +52,7 @@ def test_an_error_states_the_fact_and_a_hint(kind: type[errors.OutliveError]) ->
 
 
 def test_every_error_has_a_code_of_its_own() -> None:
-    """By the code, a program can distinguish errors without reading the English text."""
+    """A program can distinguish errors by their codes, without reading the English text."""
     codes = [kind.code for kind in every_error()]
     assert len(codes) == len(set(codes))
     assert all(code.replace("_", "").isalpha() and code.islower() for code in codes)

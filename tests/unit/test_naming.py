@@ -1,4 +1,4 @@
-"""Resolving the paths of observed calls: what is cached, and until when."""
+"""Resolving the paths of observed calls: which results are cached, and until when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that need privileges: which words of a text are programs."""
+"""Commands that need privileges: which words of a text are programs with privileges."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def test_the_signature_of_a_url_is_masked(secret: str) -> None:
 
 
 def test_the_signature_of_a_request_is_masked() -> None:
-    """In the header of AWS, the signature is one of several fields."""
+    """In an authorization header of AWS, the signature is one of several fields, and only this field is masked."""
     fields = "Credential=x/eu/s3/aws4_request, SignedHeaders=host, Signature="
     assert redact(f"{fields}{HEX * 4}") == f"{fields}{MASK}"
 
@@ -233,7 +233,7 @@ def test_a_password_that_a_database_prints_at_its_first_start_is_masked() -> Non
 
 
 def test_credentials_of_a_docker_registry_are_masked() -> None:
-    """The file `config.json` has them in base64, under a name that other files use for other things."""
+    """The file `config.json` has the credentials in base64, under a key that other files use for other values."""
     encoded = b64encode(b"bob:correct-horse-1").decode()
     shown = f'{{"auths": {{"registry.example.org": {{"auth": "{MASK}"}}}}}}'
     assert redact(shown.replace(MASK, encoded)) == shown
@@ -342,7 +342,7 @@ REFERENCES = (
 
 
 def test_reference_to_a_secret_stays() -> None:
-    """A reference only says where a secret is, that there is no secret, or that it is masked."""
+    """A reference only says where a secret is stored, that there is no secret, or that the secret is masked."""
     for text in (
         "TOKEN={}",
         "export DB_PASSWORD={}",
@@ -354,7 +354,7 @@ def test_reference_to_a_secret_stays() -> None:
         assert not missed({text.format(value): text.format(value) for value in REFERENCES})
 
 
-# Ordinary texts, one per line; those of several lines are below.
+# Ordinary texts, one per line. Texts of several lines are below.
 ORDINARY = r"""
 commit 9f3a7405d1c2b6e8a4f0c3d2e1b5a6978890abcd
 index 83db48f..bf269f4 100644
