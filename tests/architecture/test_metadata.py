@@ -19,7 +19,7 @@ PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[A-Za-z0-9.+!-]+)")
 
 
 def pins() -> dict[str, str]:
-    """Return constraints.txt as {name: version}; fail for lines of any other form."""
+    """Return constraints.txt as {name: version}, and fail if a line has another form."""
     found: dict[str, str] = {}
     for line in (ROOT / "constraints.txt").read_text().splitlines():
         if line and not line.startswith("#"):

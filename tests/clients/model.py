@@ -74,7 +74,7 @@ class Asked:
 
     @property
     def all(self) -> str:
-        """All text that the model receives."""
+        """The whole text that the model receives."""
         return "\n".join(text for _, text in self.texts)
 
     @property

@@ -244,7 +244,7 @@ def test_heartbeat_of_a_tool_is_no_progress() -> None:
 
 
 def test_first_end_of_claude_is_not_the_last_while_a_command_runs() -> None:
-    """Claude Code prints a final event, waits for its background commands, and prints another one with the answer."""
+    """Claude Code prints a final event, waits for its background commands, and prints a second one with the answer."""
     lines = stream("claude", "background").splitlines(keepends=True)
     first = next(at for at, line in enumerate(lines) if b'"type":"result"' in line) + 1
     reader = new_reader("claude")
