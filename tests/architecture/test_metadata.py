@@ -43,7 +43,7 @@ def required(name: str, extras: frozenset[str]) -> set[str]:
         try:
             texts = metadata.requires(current[0]) or []
         except metadata.PackageNotFoundError:
-            continue  # a package of the extra `bench`, which the tests do not install; it must still be pinned itself
+            continue  # a package of the extra `bench`, which the tests do not install, must still be pinned
         for text in texts:
             wanted = Requirement(text)
             marker = wanted.marker

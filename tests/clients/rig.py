@@ -575,7 +575,7 @@ class Server:
         request = Request(  # noqa: S310 - the server has printed this address
             url, content, {"Content-Type": "application/json"}, method=method
         )
-        with urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310
+        with urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310 - the same address
             return json.loads(answer.read() or b"null")
 
 

@@ -121,7 +121,7 @@ def test_ending_of_an_mcp_task_is_reported_once_when_the_client_was_killed_and_r
     claude.until_idle()
     claude.until_recorded(session, FOLLOWED)
     terminal.close()
-    wait_until(lambda: not servers(claude), "the end of its server")
+    wait_until(lambda: not servers(claude), "the end of the client's MCP server")
     if ends_meanwhile:
         go.touch()
         claude.until_ended(task)

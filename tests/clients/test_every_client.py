@@ -182,7 +182,7 @@ def test_end_of_a_session_does_not_end_the_tasks_of_another_one(installed: Rig, 
     terminal, task = sit_down(rig, go)
     rig.finish(rig.ask("hello"))
     peer = rig.ask("die")
-    wait_until(lambda: len(rig.model.asked) == 4, "the peer to be at work")
+    wait_until(lambda: len(rig.model.asked) == 4, "the first request of the other session")
     rig.kill(peer)
     assert rig.bench.row(task).state == "running"
     asked = end_the_task(rig, terminal, go, task)

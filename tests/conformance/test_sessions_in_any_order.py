@@ -87,7 +87,7 @@ class Talk:
         self.forks: list[Talk] = []
         self.parent: Talk | None = None
         self.boundary = 0
-        self.begun_at: int | None = None  # None once the session has acted
+        self.begun_at: int | None = None  # None after the session has acted
         self.is_told = False
         self.is_ended = False
         self.clues: dict[str, str | None] = dict.fromkeys(("source", "client", "process", "transcript", "terminal"))

@@ -24,7 +24,7 @@ from tests.crash.remains import Snapshot, damage_in
 from tests.crash.sweep import Sweep
 from tests.crash.tree import Trace
 
-ENDER: Final = "0.2"  # after the keepers of both tasks
+ENDER: Final = "0.2"  # this process is forked after the keepers of both tasks
 _SESSION: Final = "a session"
 _END: Final = ("session", "end", "--session", _SESSION)
 # Three processes in two process groups. The FIFO `tree` has a reader as long as one of them lives.

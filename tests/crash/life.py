@@ -80,7 +80,7 @@ class Aftermath:
     """The state that a disturbed life left behind, at each step of the recovery."""
 
     trace: Trace
-    answers: tuple[str, ...]  # the output of the launcher, and of the second launch
+    answers: tuple[str, ...]  # the output of the first and the second launch
     ran: tuple[int, int]  # the number of runs of the command after the point, and in the end
     again: Trace | None  # the second launch, if no id had been printed
     found: Snapshot  # the ledger after the point
@@ -164,7 +164,7 @@ class Life:
         if spawner == 0:
             keepers = become_detached()
             run(self._other_home, self._request.but(command=from_shell_text("exit 0"), key=None), utc_now())
-            select.select(list(keepers._channels), [], [])  # until the keeper is idle
+            select.select(list(keepers._channels), [], [])  # wait until the keeper is idle
             os._exit(self._launch())
         return abs(os.waitstatus_to_exitcode(os.waitpid(spawner, 0)[1]))
 
@@ -203,7 +203,7 @@ class Life:
         kill: KillAt | None = None,
         fail: FailAt | None = None,
     ) -> Trace:
-        """Run a life from the beginning, disturbed or not, and leave its state as it is."""
+        """Run a life from the beginning, disturbed or not, and keep the state that it leaves."""
         self._reset()
         return run_traced(
             program or self.launch,

@@ -47,7 +47,7 @@ class Sweep:
     since: str | None = None  # the sweep begins at the first call of this name, before which there is no other process
     distinct: bool = False  # skip the points after a call in `_TRACELESS`, because they equal the points before
     ruin: str | None = None  # how a task is left without processes, before the reconciler is disturbed
-    looks: int = 3  # number of undisturbed lives; the shortest one has the points that every life has
+    looks: int = 3  # number of undisturbed lives; every life has the points of the shortest of them
 
     def stage(self) -> Life:
         """Create the state directory for the lives of this sweep."""

@@ -66,9 +66,9 @@ class Trace:
     If a point was given, only the calls of its roles are recorded, and only until the point is hit.
     """
 
-    hit: bool = False  # the kill and the failure that were requested have happened
+    hit: bool = False  # whether the requested kill and the requested failure have happened
     killed: str | None = None  # the call before which the victim was killed
-    victims: tuple[str, ...] = ()  # the killed roles; those without a living process are left out
+    victims: tuple[str, ...] = ()  # the killed roles, without roles that had no living process
     failed: list[str] = field(default_factory=list)
     calls: dict[str, list[str]] = field(default_factory=dict)  # role -> names of its calls
     exits: dict[str, int] = field(default_factory=dict)  # role -> exit code, or -signal
@@ -118,7 +118,7 @@ class _Tracer:
         for process in self.processes.values():
             last = ptrace.current_call(process.pid) or ptrace.name_of(process.last_number)
             self.trace.hung.setdefault(process.role, last)
-            with suppress(ProcessLookupError):  # a thread that an exec has ended
+            with suppress(ProcessLookupError):  # this thread was ended by an exec of its process
                 os.kill(process.pid, signal.SIGKILL)
 
     def _adopt(self, pid: int, parent: _Process | None) -> None:

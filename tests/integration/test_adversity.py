@@ -382,7 +382,7 @@ def test_wait_continues_when_the_ledger_is_replaced(bench: Bench) -> None:
     waiter = subprocess.Popen(
         bench.command("wait", task), env=bench.env, cwd=bench.project, stderr=subprocess.PIPE, text=True
     )
-    wait_until(lambda: any("/done" in path for path in _opened(waiter.pid)), "the waiter")
+    wait_until(lambda: any("/done" in path for path in _opened(waiter.pid)), "`wait` to open the FIFO of the task")
     for suffix in ("", "-wal", "-shm"):
         Path(bench.home.ledger + suffix).unlink(missing_ok=True)
     bench.run("list")
@@ -508,10 +508,10 @@ while time.time() < end:
 
 @pytest.mark.parametrize("pause", ["0", "0.001", "0.005", "0.02"])
 def test_cancel_ends_a_process_that_forks_and_exits_repeatedly(bench: Bench, pause: str) -> None:
-    """Such a process has a new id at each check, so `cancel` sends the signal to its process group."""
+    """A process that forks and exits has a new id at each check, so `cancel` signals its process group."""
     (bench.project / "hop.py").write_text(HOP)
     task = bench.launch(f"{sys.executable} hop.py {pause} & sleep 60")
-    wait_until(lambda: "ready" in bench.ok("output", task), "the first hop")
+    wait_until(lambda: "ready" in bench.ok("output", task), "the first fork of the process")
     done = bench.run("cancel", task)
     assert (done.returncode, bench.show(task)["state"]) == (0, "cancelled")
     assert not any(_hoppers(bench) for _ in range(100))
@@ -522,7 +522,7 @@ def test_cancel_ends_or_reports_a_process_that_also_leaves_its_group(bench: Benc
     """If a process forks, exits and changes its group repeatedly, `cancel` ends it or exits with 5."""
     (bench.project / "hop.py").write_text(HOP)
     task = bench.launch(f"{sys.executable} hop.py {pause} leave & sleep 60")
-    wait_until(lambda: "ready" in bench.ok("output", task), "the first hop")
+    wait_until(lambda: "ready" in bench.ok("output", task), "the first fork of the process")
     done = bench.run("cancel", task)
     state = bench.show(task)["state"]
     if any(_hoppers(bench) for _ in range(100)):  # the test's or the keeper's scan of /proc may miss the process

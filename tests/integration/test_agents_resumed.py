@@ -105,7 +105,7 @@ def test_cost_of_a_session_is_counted_once_whichever_of_its_tasks_is_continued(a
     first = agents.ended("begin")["id"]
     assert [resumed(first), resumed(first)] == ["1.0", "1.0"]
     killed = bench.ok("agent", "--resume", first, "--", "wait")
-    wait_until(lambda: bench.show(killed)["agent"]["turns"], "the first words")
+    wait_until(lambda: bench.show(killed)["agent"]["turns"], "the first text of the agent")
     bench.ok("cancel", killed)
     assert resumed(killed) == "2.0"  # including the cost that the killed run did not report
     assert resumed(killed) == "1.0"

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
-# The arguments with which the scripts request ids, and with which older scripts request ids and groups.
+# The arguments with which the present scripts request ids, and older scripts request ids and groups.
 ASKED = (("candidates", "--", "outlive", "show", ""), ("tasks",), ("groups",))
-INSERT_ALL = "\x18a"  # Control-X a, bound below
+INSERT_ALL = "\x18a"  # the keys Control-X a, which `BASH` binds below
 
 BASH = r"""
 bind '"\C-xa": insert-completions'

@@ -42,7 +42,7 @@ def test_doctor_reports_every_path_that_works(bench: Bench, user: Path, client: 
     bench.ok("install", "--client", client, "--yes")
     found = examined(bench, client)
     works = {what: each["works"] for what, each in found.items()}
-    woken = ("claude", "opencode")  # whether the other clients wake a session can only be seen in these clients
+    woken = ("claude", "opencode")  # for other clients, only a run of the client can show whether it wakes a session
     assert works == {
         "hooks": None,
         "launch": True,
@@ -56,7 +56,7 @@ def test_doctor_reports_every_path_that_works(bench: Bench, user: Path, client: 
 
 
 def test_doctor_hints_at_install_only_for_clients_that_exist(bench: Bench, user: Path) -> None:
-    """A user without Cursor is not told to install Outlive into it."""
+    """A user without Cursor gets no hint to install Outlive into Cursor."""
     (user / ".gemini").mkdir()
     found = bench.json("doctor")["findings"]
     hints = {each["of"]: each["hint"] for each in found if each["why"] == "not installed"}

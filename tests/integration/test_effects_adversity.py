@@ -229,7 +229,7 @@ def test_repository_that_its_task_destroys_does_not_break_the_command(bench: Ben
     assert "deleted)" not in str(found)
     wrong = [path for path in (*found["changed"], *found["created"]) if not path.startswith(str(tree.path.parent))]
     assert wrong == []
-    tree.path.mkdir(exist_ok=True)  # the next call uses it as its working directory
+    tree.path.mkdir(exist_ok=True)  # the next call needs the directory as its working directory
     assert [notice["task"]["id"] for notice in bench.json("inbox", "--session", "s-1")["notices"]] == [task]
 
 
@@ -410,10 +410,10 @@ open("a.py", "w").close()
     (tree.path / "program.py").write_text(program)
     task = bench.launch(f"{sys.executable} program.py; {until('go')}", "--session", "s-1")
     keeper = bench.keeper(task)
-    for part in range(0, MANY // 500, 20):  # so that each step gets the full timeout of `wait_until`
+    for part in range(0, MANY // 500, 20):  # in steps, so that each step gets the full timeout of `wait_until`
         wait_until((tree.path / "node_modules" / f"p{part}").exists, "files")
     wait_until(lambda: (tree.path / "a.py").stat().st_size == 0, "all files")
-    assert 0 < _peak_kb(keeper) < MOST_KEEPER_KB  # the keeper runs now; after the task's end it may be gone
+    assert 0 < _peak_kb(keeper) < MOST_KEEPER_KB  # measured now, because the keeper may exit at the task's end
     (tree.path / "go").touch()
     assert bench.run("wait", task, "--no-ack").returncode == 0
     assert _peak_kb(keeper) < MOST_KEEPER_KB

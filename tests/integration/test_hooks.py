@@ -282,7 +282,7 @@ def test_session_begins_and_ends_when_its_client_process_cannot_be_seen(bench: B
         said(call(bench, "claude", "SessionStart", source="startup", env={"CLAUDE_PID": pid}))
     assert [each["alive"] for each in bench.json("session", "list")["sessions"]] == [None]
     said(call(bench, "claude", "SessionEnd", reason="x", env={"CLAUDE_PID": "1073741824"}))
-    wait_until(lambda: bench.json("session", "list")["sessions"][0]["ended_at"], "the end")
+    wait_until(lambda: bench.json("session", "list")["sessions"][0]["ended_at"], "the session to end")
 
 
 def test_session_begins_with_a_prompt_when_its_start_was_missed(bench: Bench, clients: Clients) -> None:

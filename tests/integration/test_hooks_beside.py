@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.support import Bench
 
-# The event at which each client asks the guard.
+# The hook event at which each client asks the guard.
 BEFORE = {
     "claude": "PreToolUse",
     "gemini": "advise",
@@ -288,7 +288,7 @@ def test_hand_off_names_a_client_shell_from_its_start_to_its_end(bench: Bench, r
 def test_hook_warns_while_a_client_shell_may_hold_a_file(bench: Bench, repo: Path) -> None:
     """The shell is not observed, so the hook cannot tell whether the file is held.
 
-    For a harmless shell, or one that has ended, the hook opens no ledger.
+    For a harmless shell, or a shell that has ended, the hook opens no ledger.
     """
 
     def start(command: str) -> None:

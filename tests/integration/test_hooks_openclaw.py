@@ -157,7 +157,7 @@ def test_openclaw_sub_agents_are_listed_until_they_end(gateway: Gateway, clients
     clients.kill(str(gateway.pid))
     grace = {"OUTLIVE_GRACE_S": "0.5"}
     assert foreign(env=grace) == [(child, "look into it", "unknown")]
-    wait_until(lambda: foreign(env=grace) == [(child, "look into it", "lost")], "the grace to be over")
+    wait_until(lambda: foreign(env=grace) == [(child, "look into it", "lost")], "the end of the grace period")
     assert foreign(env=grace) == []
 
 

@@ -95,7 +95,7 @@ def settings(user: Path, client: str, text: str | None = None) -> Path:
 
 
 def install(bench: Bench, client: str, *options: str) -> str:
-    """Install for a client as a user does; the program of Codex may be missing."""
+    """Install for a client as a user does. For Codex, the program may be missing."""
     return bench.ok("install", "--yes", "--client", client, *(("--untrusted",) if client == "codex" else ()), *options)
 
 

@@ -104,7 +104,7 @@ def test_launch_keeps_no_file_of_the_caller_open(bench: Bench) -> None:
     )
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        task = pipe.read().decode().strip()  # would block for 30 s if a process kept the other end
+        task = pipe.read().decode().strip()  # the read would block for 30 s if a process kept the other end open
     launcher.wait()
     for pid in (bench.keeper(task), bench.process(task, "witness"), bench.process(task)):
         assert pipe_name not in open_files(pid)
@@ -216,7 +216,7 @@ def test_key_is_valid_in_its_project_only(bench: Bench) -> None:
 
 
 def test_fifty_callers_with_one_key_start_one_task(bench: Bench) -> None:
-    """One of fifty concurrent launchers starts the command, and all print the same id.
+    """One of fifty concurrent launchers starts the command, and all launchers print the same id.
 
     Rows 9 and 51 of the acceptance scenarios.
     """
@@ -376,7 +376,7 @@ def test_witness_answers_calls_when_the_keeper_cannot_observe(
             resource.setrlimit(resource.RLIMIT_NOFILE, (free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         return take(channel)
 
-    bench.run("wait", bench.launch("true"))  # records that calls can be observed on this machine
+    bench.run("wait", bench.launch("true"))  # makes Outlive record that calls can be observed on this machine
     monkeypatch.setattr("outlive.linux.shared_listener.borrow_descriptor", borrow)
     monkeypatch.setattr("outlive.linux.fd_passing.take", take_without_room)
     around = Surroundings(environ=bench.env, umask=0o022)

@@ -60,7 +60,7 @@ def failed(bench: Bench, text: str) -> str:
     """Launch a task, and wait until the ledger has the files that it left changed."""
     task = bench.launch(text)
     bench.run("wait", task, "--no-ack")
-    wait_until(lambda: known(bench, task), "the record of what it left changed")
+    wait_until(lambda: known(bench, task), "the record of the files that the task left changed")
     return task
 
 
@@ -229,5 +229,5 @@ def test_left_files_are_recorded_when_the_last_process_of_the_task_has_ended(ben
     assert bench.json("guard", "a.py")["holders"][0]["task"] == task
     assert not known(bench, task)
     (repo / "go").touch()
-    wait_until(lambda: known(bench, task), "the record of what it left changed")
+    wait_until(lambda: known(bench, task), "the record of the files that the task left changed")
     assert left(bench, task) == ["a.py", "b.py"]

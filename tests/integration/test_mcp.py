@@ -82,7 +82,7 @@ async def use_every_tool(client: Client, bench: Bench) -> None:
     assert document_of(await client.call_tool("result", {"id": task}))["exit_code"] == 0
     assert document_of(await client.call_tool("show", {"id": task}))["moves"]
     assert document_of(await client.call_tool("effects", {"id": task}))["level"]
-    assert document_of(await client.call_tool("inbox", {}))["notices"] == []  # `result` withdrew the notice
+    assert document_of(await client.call_tool("inbox", {}))["notices"] == []  # `result` acknowledged the notice
     failing = document_of(await client.call_tool("run", {"command": ["sh", "-c", "exit 3"]}))["id"]
     await anyio.to_thread.run_sync(lambda: bench.run("wait", "--no-ack", failing))
     answer = await client.call_tool("inbox", {})
@@ -808,7 +808,7 @@ def test_http_server_takes_its_token_from_the_environment(bench: Bench) -> None:
     short = bench.run("mcp", "--http", "0", env={"OUTLIVE_MCP_TOKEN": "short"})
     assert short.returncode == 2
     assert "too short" in short.stderr
-    token = "a token of sixteen letters"  # noqa: S105 - of this test
+    token = "a token of sixteen letters"  # noqa: S105 - used only by this test
     server = HttpServer(bench, {**MAY_RUN, "OUTLIVE_MCP_TOKEN": token})
 
     async def steps() -> None:

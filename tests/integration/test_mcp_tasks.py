@@ -56,8 +56,8 @@ async def begin(client: Client, command: str, **more: Any) -> dict[str, Any]:
 
 async def ended(client: Client, task: str) -> dict[str, Any]:
     """Poll a task until it has ended, and return its document."""
-    while (found := await ask(client, "tasks/get", taskId=task))["status"] == "working":  # noqa: ASYNC110
-        await anyio.sleep(0.05)  # clients of this protocol have to poll
+    while (found := await ask(client, "tasks/get", taskId=task))["status"] == "working":  # noqa: ASYNC110 - clients of this protocol have to poll
+        await anyio.sleep(0.05)
     return found
 
 
@@ -170,7 +170,7 @@ def test_methods_of_a_dialect_exist_only_in_its_protocol_version(bench: Bench) -
             assert (await client.call_tool("list", {})).structured_content
         async with over_stdio(bench, "auto") as client:
             await refused(NO_CAPABILITY, client, "tasks/get", taskId=task)
-            assert (await client.call_tool("run", {"command": "true"})).structured_content  # no task was asked for
+            assert (await client.call_tool("run", {"command": "true"})).structured_content  # not an MCP task
 
     play(steps)
 

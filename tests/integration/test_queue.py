@@ -110,7 +110,7 @@ def test_task_keeps_its_lock_when_its_keeper_is_killed(bench: Bench) -> None:
     _ready(bench, holder)
     waiting = bench.launch("echo mine", "--lock", "l")
     kill(bench.keeper(holder))
-    wait_until(lambda: bench.find_keeper(holder), "the waiter to bring a new keeper")
+    wait_until(lambda: bench.find_keeper(holder), "the waiting task's keeper to start a new keeper for the first task")
     assert _states(bench, holder, waiting) == ["running", "queued"]
     _open(bench, holder)
     assert bench.run("wait", holder, waiting).returncode == 0

@@ -267,7 +267,7 @@ def hook(bench: Bench, payload: dict[str, str], client: str = "claude", event: s
 def test_session_that_retries_a_task_receives_the_ending_of_the_new_attempt(
     bench: Bench, clients: Clients, by: str
 ) -> None:
-    """The launching session is over. The session that retries its task is told, and waits for it at the gate."""
+    """The launching session is over. The session that retries its task gets the ending, and its gate waits."""
     (task,) = over(bench, clients, "s-1", f"[ -e again ] && {until('go')}; exit 3")
     assert handed(begin(bench, "s-2", "--pid", clients.start())) == [task]
     assert told(bench, "s-2") == []
@@ -281,7 +281,7 @@ def test_session_that_retries_a_task_receives_the_ending_of_the_new_attempt(
 
 
 def test_session_that_retries_a_task_gets_no_parent_from_it(bench: Bench, clients: Clients) -> None:
-    """The task was launched inside a task of another session, which is not told of the new attempt."""
+    """The task was launched inside a task of another session, which does not receive the ending of the new attempt."""
     begin(bench, "other", "--pid", clients.start())
     inner = f"{' '.join(bench.command())} run --session s-1 '[ -e again ] && {until('go')}; exit 3' > inner"
     bench.run("wait", bench.launch(inner, "--session", "other"), "--session", "other")

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 P = ParamSpec("P")
-_OF_A_LEDGER = 3  # descriptors: the file, its log, the log's index
-_OF_A_COPY = 2  # the copy of the code, and apsw
+_OF_A_LEDGER = 3  # open descriptors of a ledger: its file, the log and the log's index
+_OF_A_COPY = 2  # open descriptors of a copy of the code: the copy itself and apsw
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def free_keeper(bench: Bench, client: Outlive) -> tuple[int, int]:
         task = client.run("true").wait()
         found = keeper_of(bench, task)
         if found is None:
-            continue  # it has run as many tasks as a keeper may
+            continue  # the keeper has run as many tasks as it may, and has ended
         keeper, witness = found
         if keeper not in processes_named(KEEPER_NAME):
             continue
@@ -142,7 +142,7 @@ def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: 
         found = stat_of(witness)
         if found is not None and found[1] == keeper:
             for other in others:
-                client.cancel(other)  # not earlier: the given keeper could reach its idle limit meanwhile
+                client.cancel(other)  # cancelled last, because the given keeper could reach its idle limit meanwhile
             return task
         others.append(task)
         if is_gone(keeper):
@@ -303,7 +303,7 @@ def test_keeper_of_leftover_processes_notices_the_end_of_its_next_command(bench:
     """The keeper ignores SIGCHLD while it watches a leftover process, and stops ignoring it before its next task."""
     keeper, _ = free_keeper(bench, client)
     run_by(bench, client, keeper, "(sleep 0.2 &); exit 0", observe="syscalls").wait()
-    wait_until(partial(is_free, keeper), "the end of what was left behind")
+    wait_until(partial(is_free, keeper), "the end of the leftover process")
     assert not ignores_its_children(keeper)
     for _ in range(5):
         # The command kills its witness, so the keeper has to read the exit status itself.

@@ -384,7 +384,7 @@ def test_session_object_works_as_the_session_commands(client: Outlive) -> None:
 
 
 def test_tasks_refuses_an_unknown_state(client: Outlive) -> None:
-    """Otherwise the result would be empty, and the program would take this for an answer."""
+    """`tasks` raises `UserError`, because a program would take an empty result for an answer."""
     with pytest.raises(UserError, match="'finished' is no state of a task"):
         client.tasks(state=["failed", "finished"])  # type: ignore[list-item]
 

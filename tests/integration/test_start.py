@@ -162,7 +162,7 @@ def test_command_dies_when_keeper_and_witness_are_killed_during_its_exec(start: 
     assert os.read(said, 16) == b"asked"
     command = command_of(start.held.record)
     own = int((start.files.read_slot("process") or {})["witness"])
-    os.kill(own, signal.SIGSTOP)  # otherwise the witness could answer the call before it is killed
+    os.kill(own, signal.SIGSTOP)  # a running witness could answer the call before it is killed
     kill(keeper)
     kill(own)
     os.waitpid(keeper, 0)

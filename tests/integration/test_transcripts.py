@@ -103,7 +103,7 @@ def test_follow_with_last_skips_no_later_entry(bench: Bench) -> None:
     """`--last 1` begins with the last entry that exists. All later entries follow."""
     os.mkfifo(bench.project / "gate")
     task = launch_agent(bench, f"{printing(*STORY[:1])}; read x < gate; {printing(*STORY[1:])}")
-    wait_until(lambda: len(told(bench, task)) == 3, "the first words")
+    wait_until(lambda: len(told(bench, task)) == 3, "the first text of the agent")
     log = bench.root / "followed"
     with log.open("wb") as file:
         call = bench.command("transcript", task, "--follow", "--last", "1", "--json")
@@ -137,7 +137,7 @@ def test_follow_ends_when_its_reader_is_gone(bench: Bench) -> None:
 def test_transcript_stays_when_the_task_was_cancelled_or_lost(bench: Bench, how: str) -> None:
     """The transcript still has the text that the agent had printed."""
     task = launch_agent(bench, f"{printing(*STORY[:1])}; sleep 600")
-    wait_until(lambda: len(told(bench, task)) == 3, "the first words")
+    wait_until(lambda: len(told(bench, task)) == 3, "the first text of the agent")
     if how == "cancelled":
         bench.ok("cancel", task)
     else:

@@ -1,4 +1,4 @@
-"""What the text of a command declares to touch, by examples and by a corpus."""
+"""The files and resources that the text of a command declares to touch, by examples and by a corpus."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_effects_of_a_wrapper_count_with_those_of_its_command() -> None:
 
 
 def test_argument_from_stdin_or_a_variable_is_an_unknown_path() -> None:
-    """That the command changes a path is certain, but the path is not known."""
+    """The command certainly changes a path, but it is not known which path."""
     assert not differing(
         {
             "ls | xargs rm": "path:…",
@@ -312,7 +312,7 @@ def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
     assert touched("rm /tmp/x{1..9} /tmp/{a,b/c} /tmp/{..a,b..}") == ""
     assert touched("rm /tmp/{a,../root/b}; rm /tmp/{..,a}/b") == "path:/root/b path:/b"
     assert touched("T=$(mktemp ./a.XXX); rm $T") == "path:/w/a.XXX path:/w/a.XXX"
-    project = "/tmp/project"  # noqa: S108 - named, not used
+    project = "/tmp/project"  # noqa: S108 - the test only names this path
     inside = of_text("rm x; rm /tmp/y", project)
     assert [touch.what for touch in inside.touches] == [project + "/x"]
 

@@ -158,7 +158,7 @@ def test_script_is_read_for_privileged_programs_however_it_is_named(tmp_path: Pa
         path.chmod(0o755)
     places = {"HOME": f"{tmp_path}/home", "PATH": f"/nowhere::{programs}:/usr/bin"}
     for argv in (("/bin/sh", "-c", text), tuple(text.split())):
-        is_expanded = "~" in text or "$" in text  # only a shell expands these
+        is_expanded = "~" in text or "$" in text  # only a shell expands `~` and `$`
         assert would_miss(argv, str(cwd), (), places) or (argv[0] != "/bin/sh" and is_expanded)
     (cwd / "deploy").write_text("true")
     (programs / "mydeploy").write_text("true")

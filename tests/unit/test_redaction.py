@@ -172,7 +172,7 @@ PASSPHRASES = (
     "secret", ["correct horse battery", "Correct Horse Battery Staple", "correct horse 4 battery!"]
 )
 def test_password_of_several_words_is_masked(secret: str) -> None:
-    """Such a password is masked in JSON, YAML and code."""
+    """A password of several words is masked in JSON, YAML and code."""
     assert not missed({text.format(secret): text.format(MASK) for text in PASSPHRASES})
 
 

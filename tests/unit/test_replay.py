@@ -402,13 +402,13 @@ def test_directory_that_was_changed_outside_of_the_tree_is_a_gap_when_it_is_back
 
 
 def test_moves_above_the_limit_are_a_gap() -> None:
-    """Each move is compared with every known path, so their number is limited."""
+    """Each move is compared with every known path, so the number of moves is limited."""
     found = moved(*(f"{at} rename 9 d{at} /r/{at} 0 /r/m{at}" for at in range(2, 210)), now={})
     assert (found.level, len(found.gaps)) == ("partial", 1)
 
 
 def test_replay_reports_nothing_for_files_that_came_with_a_move_above_the_limit() -> None:
-    """Such a file was new under its new name, so it is not reported as missing.
+    """A file that came with such a move was new under its new name, so it is not reported as missing.
 
     A directory that is moved back to its own name has its old files again.
     """

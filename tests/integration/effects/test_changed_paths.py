@@ -337,7 +337,7 @@ def test_directory_missing_in_the_first_snapshot_is_not_unattributed(bench: Benc
     (repo / "dir" / "deep").mkdir()
     (repo / "dir" / "deep" / "x").touch()
     subprocess.run(["git", "add", "dir"], cwd=repo, check=True)
-    time.sleep(0.05)  # written before the task began, by the clock of any file system
+    time.sleep(0.05)  # so that the files are older than the task by the clock of any file system
     task = bench.launch(f"mv dir away; {until('go')}; mv away dir")
     wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the move")
     time.sleep(0.5)

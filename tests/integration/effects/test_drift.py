@@ -105,9 +105,9 @@ def test_file_open_in_a_process_left_running_is_a_gap(bench: Bench, repo: Path, 
     task = bench.launch(f"({served}) </dev/null 2>/dev/null & {until('up')}")
     bench.run("wait", task, "--no-ack")
     words = "1 file is still open for writing: later writes to it are not recorded"
-    wait_until(lambda: bench.json("effects", task)["gaps"] == [words] * is_open, "what is open")
+    wait_until(lambda: bench.json("effects", task)["gaps"] == [words] * is_open, "the gap for the open file")
     (repo / "go").touch()
-    wait_until((repo / "down").exists, "the server")
+    wait_until((repo / "down").exists, "the server to end")
     found = bench.json("effects", task)
     assert (found["level"], found["gaps"]) == (("partial", [words]) if is_open else ("observed", []))
 
