@@ -60,7 +60,7 @@ def test_recorded_paths_are_found_by_path_and_by_directory(ledger: SqliteLedger)
 
 
 def test_paths_are_not_recorded_unless_the_newest_attempt_has_ended(ledger: SqliteLedger) -> None:
-    """Paths of a running attempt, or of one that was retried since, are not written."""
+    """Paths of an attempt that runs, or that was retried since, are not written."""
     running(ledger)
     LeftOpenPaths(ledger).record(ID, 1, [left("/p/a")])
     assert LeftOpenPaths(ledger).count(ID) == 0

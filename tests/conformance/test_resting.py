@@ -235,7 +235,7 @@ def test_shared_connection_serves_all_uses(hurried: str) -> None:
 
 
 def test_process_that_keeps_the_ledger_open_waits_for_locks_as_usual(path: str) -> None:
-    """`keep_open` shares one connection, and limits no wait for another process."""
+    """`keep_open` shares one connection as `hurry` does, but does not shorten the waits for other processes."""
     keep_open()
     try:
         with SqliteLedger(path, NOW) as first:

@@ -230,7 +230,7 @@ def test_ledger_is_moved_aside_when_an_attempt_lacks_its_task(path: str) -> None
 
 
 def test_task_deleted_while_it_is_read_is_no_damage(path: str) -> None:
-    """The row of the task was read before another process deleted it."""
+    """A task that another process deletes between two reads does not make the ledger count as damaged."""
     with opened(path) as ledger, opened(path) as other:
         kept, gone = enqueued(ledger, "tkept222"), enqueued(ledger, "tgone222")
         select = ledger.select

@@ -25,7 +25,7 @@ def _open(path: Path) -> SqliteLedger:
 
 @pytest.mark.parametrize("turn", ["1", "2", "3", "4", "5"])
 def test_ledger_records_every_task_when_eight_processes_create_it(tmp_path: Path, turn: str) -> None:
-    """No process gets the error that the ledger is locked."""
+    """No process fails with an error because the ledger is locked."""
     place = tmp_path / turn
     place.mkdir()
 

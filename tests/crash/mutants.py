@@ -1,4 +1,4 @@
-"""Planted bugs that a careful programmer could write. Each must be reported under the right name.
+"""Planted bugs that a careful programmer could write. The sweep must name the invariant that a bug breaks.
 
 A sweep without findings proves something only if it would have found these bugs.
 """

@@ -36,7 +36,7 @@ _MOST_HANGS: Final = 3  # each of these points costs seconds, and further points
 
 @dataclass(frozen=True)
 class Sweep:
-    """Which process of which kind of life is disturbed, and how."""
+    """The settings of a sweep: the disturbed process, the kind of life and the kind of disturbance."""
 
     role: str
     also: tuple[str, ...] = ()

@@ -134,7 +134,7 @@ def test_doctor_reports_client_settings_that_disable_hooks(bench: Bench, user: P
 
 
 def test_doctor_reports_why_openclaw_does_not_load_the_plugin(bench: Bench, user: Path) -> None:
-    """The doctor reports if the plugin is disabled or denied, or lacks a permission or a file."""
+    """The doctor reports a plugin that is disabled or denied, or that lacks a permission or a file."""
     bench.ok("install", "--client", "openclaw", "--yes")
     file = user / ".openclaw/openclaw.json"
     text = file.read_text()

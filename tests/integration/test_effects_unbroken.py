@@ -486,7 +486,7 @@ def test_command_that_ran_a_set_id_program_keeps_its_privileges_the_next_time(ou
 def test_command_runs_unobserved_when_an_observing_thread_cannot_be_started(
     bench: Bench, refused: tuple[str, ...]
 ) -> None:
-    """Without its thread, keeper or witness could not answer the command's calls, so no filter is installed."""
+    """Without this thread, keeper or witness could not answer the command's calls, so no filter is installed."""
     Worktree(bench.project)
     (bench.project / "sitecustomize.py").write_text(NO_THREADS.format(refused=refused))
     found = bench.json("run", "--wait", "20s", WORK, env={"PYTHONPATH": str(bench.project)})

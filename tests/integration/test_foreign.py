@@ -148,7 +148,7 @@ def test_list_shows_directory_output_and_processes_of_a_client_command(bench: Be
 
 
 def test_guard_answers_unknown_while_a_client_command_may_take_files_away(bench: Bench, client: Client) -> None:
-    """The command is not observed, so its text decides. Other trees are clear."""
+    """The command is not observed, so the guard decides by its text. For other trees, the answer is `clear`."""
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "as committed\n"})
     assert bench.json("guard", "a.py")["clear"] is True

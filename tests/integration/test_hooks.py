@@ -660,7 +660,7 @@ def test_hook_reads_a_payload_of_3_mb_and_refuses_one_of_17_mb(bench: Bench) -> 
 def test_hook_reports_endings_when_another_field_has_a_lone_surrogate(
     bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
-    """The field cannot be stored. The hook prints one line and answers as usual."""
+    """A field with a lone surrogate cannot be stored, so the hook prints one line and answers as usual."""
     ended(bench)
     launch(bench, "sleep 60")
     done = call(bench, "claude", event, **fields)
@@ -810,7 +810,7 @@ def test_resumed_session_gets_client_commands_in_its_hand_off(bench: Bench) -> N
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_session_start_calls_no_fsync_when_there_is_nothing_to_report(bench: Bench, tmp_path: Path) -> None:
-    """A power failure also ends the session, so the record of its start need not survive one."""
+    """The record of a start need not survive a power failure, because a power failure also ends the session."""
     said(call(bench, "claude", "SessionStart", source="startup"))
     log = tmp_path / "calls"
     payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": "SessionStart", "source": "resume"}

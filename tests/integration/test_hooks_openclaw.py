@@ -162,7 +162,7 @@ def test_openclaw_sub_agents_are_listed_until_they_end(gateway: Gateway, clients
 
 
 def test_openclaw_sub_agents_receive_no_notice(gateway: Gateway) -> None:
-    """Events of a sub-agent carry the id of the session for which the sub-agent works."""
+    """Although events of a sub-agent have the session's id, they do not receive the session's notices."""
     task = ended(gateway.bench)
     for event in ("before_prompt_build", "after_tool_call", "before_agent_finalize"):
         assert gateway.call(event, is_sub_agent=True) == {}

@@ -301,7 +301,7 @@ def test_group_notice_is_dismissed_when_its_members_want_no_notices(bench: Bench
 
 
 def test_notice_counts_the_tasks_of_the_session_that_still_run(bench: Bench) -> None:
-    """Servers are not counted. Tasks that ended before the running tasks began are not counted either."""
+    """The notice counts neither servers nor tasks that ended before the running tasks began."""
     before = ended(bench, "s-1")
     assert told(bench, "s-1") == [before]
     bench.launch("sleep 400", "--session", "s-1", "--notify", "failure")

@@ -171,7 +171,7 @@ def test_uninstall_keeps_edits_made_between_two_installations(bench: Bench, user
 def test_install_updates_the_tools_of_an_older_installation(
     bench: Bench, user: Path, client: str, is_edited: bool
 ) -> None:
-    """Uninstalling restores the state before the older installation."""
+    """A later uninstall restores the state before the older installation."""
     settings(user, client)
     before = tree(user)
     install(bench, client)

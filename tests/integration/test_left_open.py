@@ -1,6 +1,6 @@
 """Files that ended tasks left changed: the ledger records them at the ending.
 
-A hook that asks for the files then replays no journal.
+A hook that needs these files reads them from the ledger and replays no journal.
 """
 
 from __future__ import annotations

@@ -537,6 +537,6 @@ def test_client_logs_a_restored_ledger(client: Outlive, bench: Bench, caplog: py
 
 
 def test_task_reports_whether_its_key_started_it(client: Outlive) -> None:
-    """A launch with the key of a succeeded task starts nothing. One with the key of a failed task starts it again."""
+    """A launch with the key of a succeeded task starts nothing. The key of a failed task starts it again."""
     assert [client.run("true", key="a").wait().was_started for _ in range(2)] == [True, False]
     assert [client.run("exit 3", key="b").wait().was_started for _ in range(2)] == [True, True]

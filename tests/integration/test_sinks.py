@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def got(path: Path) -> list[Any]:
-    """Return the messages that a sink's command has written to a file, one a line."""
+    """Return the messages that a sink's command has written to a file, one per line."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 

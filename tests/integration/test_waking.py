@@ -205,7 +205,7 @@ def test_watcher_ends_when_the_input_of_its_client_is_closed(bench: Bench, watch
 
 
 def test_watcher_ends_when_its_session_has_ended(bench: Bench, watchers: Watchers) -> None:
-    """The watcher must end first, because the client may wait for it."""
+    """The watcher must exit before the client, because the client may wait for the watcher."""
     task = launch(bench, until("go"))
     watcher = watchers.start()
     watchers.until_there()
@@ -325,7 +325,7 @@ def test_parent_is_woken_when_a_session_that_outlived_its_turn_leaves_a_task(
 def test_session_is_woken_when_the_launcher_of_a_task_that_it_was_shown_dies(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """The launcher lives when the session becomes idle, and dies after its task has failed."""
+    """The launching session is alive when the other session becomes idle, and dies after its task has failed."""
     client = clients.start()
     begin(bench, "launcher", "--pid", client)
     task = bench.launch(f"{until('go')}; exit 3 && git stash", "--session", "launcher")

@@ -262,7 +262,7 @@ def test_command_is_compared_when_watchfiles_is_not_installed(outsider: Outsider
 
 
 def test_changes_after_the_ending_are_not_effects_of_the_task(bench: Bench, tree: Worktree) -> None:
-    """The watch continues for a moment after the end. It excludes changes by other processes in this moment."""
+    """The watch runs for a moment after the end, and changes by other processes in this time do not count."""
     task = watched(bench, "echo more >> a.py")
     bench.run("wait", task)
     tree.write("b.py", "later\n")

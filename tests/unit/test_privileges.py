@@ -125,7 +125,7 @@ def test_argument_of_one_word_is_no_privileged_program() -> None:
 
 
 def test_word_is_no_privileged_program_when_the_program_is_not_installed(installed: Path) -> None:
-    """A program that is known from an earlier run counts in any position."""
+    """A word such as `at` counts only if the program is installed, or is known from an earlier run."""
     (installed / "at").unlink()
     assert not is_gated("at now")
     assert would_miss(("sh", "-c", "echo look at it"), "/", ("at",))

@@ -245,7 +245,7 @@ def test_hand_off_warns_of_a_stash_that_the_command_text_declares(bench: Bench) 
 
 @pytest.mark.usefixtures("repo")
 def test_hand_off_warns_of_declared_effects_of_other_sessions(bench: Bench) -> None:
-    """The hand-off warns of tasks in the project that belong to a parallel session or to one that has ended."""
+    """The hand-off warns of tasks in the project that belong to a parallel session or to an ended session."""
     begin(bench, "s-1", "--pid", str(os.getpid()))
     text = f"{until('go')}; git stash push -q; git stash pop -q"
     task = bench.launch(text, "--session", "s-1")
