@@ -1,4 +1,4 @@
-"""Steps for tests of agent tasks: scripted agents that print JSON Lines, and their launch."""
+"""Steps for tests of agent tasks: scripted agents that print JSON Lines, and functions that launch them."""
 
 from __future__ import annotations
 

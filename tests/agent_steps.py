@@ -1,4 +1,4 @@
-"""A client without a model, whose prompt says what it does, and the settings that describe it to Outlive."""
+"""A client without a model, and the settings that describe it to Outlive. The prompt lists the client's steps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.support import PATIENCE_S
 if TYPE_CHECKING:
     from tests.support import Bench
 
-# Each line of the prompt is one step. A step after `MODEL?` is taken by that model only. A session that is continued
-# takes those steps of its first prompt that come after `again?`, and then the steps of its new prompt.
+# Each line of the prompt is one step. Only the model MODEL takes a step after `MODEL?`. A continued session takes the
+# steps of its first prompt that come after `again?`, and then the steps of its new prompt.
 PROGRAM = """
 import json, os, subprocess, sys, time
 words = sys.argv[1:]
@@ -86,7 +86,7 @@ class Agents:
         self.configure()
 
     def configure(self, agents: str = "", more: str = "") -> None:
-        """Write the settings: `agents` are further keys of `[agents]`, `more` further tables."""
+        """Write the settings. `agents` has further keys of `[agents]`, and `more` has further tables."""
         text = f'[agents]\nclient = "bot"\n{agents}\n'
         for name in ("bot", "other"):
             text += f"[agents.clients.{name}]\ncommand = {json.dumps([sys.executable, str(self.program)])}\n"

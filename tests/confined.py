@@ -2,7 +2,7 @@
 
 Usage: confined.py NUMBER[,NUMBER...] COMMAND...
 
-A forbidden call fails with EPERM, as in many containers, also in every process that the command starts.
+A forbidden call fails with EPERM, as in many containers. This also holds for every process that the command starts.
 """
 
 from __future__ import annotations

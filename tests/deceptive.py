@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SECRET = "a1B2c3D4" + "e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like a secret, but gives access to nothing
+SECRET = "a1B2c3D4" + "e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # has the form of a secret, but gives access to nothing
 
 # For each kind: the text that a task writes, and the text that readers see.
 KINDS = {

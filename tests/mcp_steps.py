@@ -101,7 +101,7 @@ async def over_http(server: HttpServer, era: str, token: str | None = None, **op
 
 
 def play(steps: Callable[[], Awaitable[None]]) -> None:
-    """Run the steps of a test; fail if they take too long."""
+    """Run the steps of a test, and fail if they take too long."""
 
     async def in_time() -> None:
         with anyio.fail_after(PATIENCE_S * 4):

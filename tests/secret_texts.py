@@ -1,6 +1,6 @@
 """Texts of commands, files and outputs that give a secret a name or a place.
 
-The samples contain no secret: a test puts one in.
+The samples contain no secret. A test inserts a secret.
 """
 
 # Texts that contain a secret at `{}`.

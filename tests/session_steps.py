@@ -1,6 +1,6 @@
 """Steps that tests of sessions share.
 
-They start clients, begin sessions and read notices.
+The steps start clients, begin sessions and read notices.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ def tasks_of_another_pid_namespace(bench: Bench, number: int, *options: str) -> 
         other.wait()
         other.stdout.close()
     for task in tasks:
-        wait_until(lambda task=task: not keeper_lives(bench.files(task)), "its keeper's end")  # type: ignore[misc]
+        wait_until(lambda task=task: not keeper_lives(bench.files(task)), "the end of the keeper")  # type: ignore[misc]
 
 
 def processes_named(*names: str) -> list[int]:
@@ -226,7 +226,7 @@ def is_alive(pid: int) -> bool:
 
 
 def parent_of(pid: int) -> int | None:
-    """Return the parent of a process; None if there is no such process."""
+    """Return the parent of a process, or None if there is no such process."""
     fields = stat_fields(pid)
     return int(fields[1]) if fields else None
 

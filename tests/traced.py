@@ -28,7 +28,7 @@ _NAMES = (
 
 
 def paths_of_trace(path: Path, place: str) -> set[str]:
-    """Return the paths of changing calls; `place` is the first process's directory."""
+    """Return the paths of changing calls. `place` is the directory of the first process."""
     lines = path.read_text(errors="surrogateescape").split("\n")
     children = _children(lines)
     found: set[str] = set()

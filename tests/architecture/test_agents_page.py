@@ -46,7 +46,7 @@ def test_settings_of_the_page_are_valid() -> None:
 
 
 def test_page_names_only_options_that_exist() -> None:
-    """An option in a command of ours, or alone in code, belongs to one of the commands that the page is about."""
+    """Each option in a command of Outlive, or alone in code, belongs to one of the commands that the page describes."""
     commands = ("agent", "run", "result", "transcript", "cancel", "wait", "list", "show", "inbox")
     known = {option.name for command in commands for option in load(command).options} | {"--json", "--help"}
     text = re.sub(r"```.*?```", "", PAGE.read_text(), flags=re.DOTALL)
@@ -55,7 +55,7 @@ def test_page_names_only_options_that_exist() -> None:
 
 
 def test_commands_of_the_page_are_compared_with_their_steps() -> None:
-    """An id may be any id, and everything else must be equal."""
+    """Ids may differ, and all other words must be equal."""
     step = Step("outlive result {faults}")
     assert is_command_of(step, "outlive result t7k2m9q4")
     assert not is_command_of(step, "outlive result ID")

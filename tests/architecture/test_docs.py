@@ -87,7 +87,7 @@ def test_index_of_decisions_lists_every_record() -> None:
 
 
 def test_decision_records_are_numbered_without_gaps() -> None:
-    """The records have the numbers from 1 on, each number once."""
+    """The numbers of the records begin with 1, and each number occurs once."""
     numbers = sorted(int(path.name[:4]) for path in ADR.glob("[0-9]*.md"))
     assert numbers == list(range(1, len(numbers) + 1))
 

@@ -1,7 +1,7 @@
 """The contracts about imports between layers.
 
-The contracts are in pyproject.toml. A contract might check nothing without anyone noticing. So each contract is
-also checked against a copy of the package that breaks it.
+The contracts are in pyproject.toml. A wrong contract could check nothing, and every check would still pass. So
+each contract is also checked against a copy of the package that breaks it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def test_package_keeps_all_import_contracts() -> None:
 def test_contract_is_reported_broken_when_a_forbidden_import_is_added(
     copy: Path, module: str, planted: str, contract: str
 ) -> None:
-    """import-linter names the contract, also if the witness imports the forbidden module only indirectly."""
+    """import-linter names the contract, even if the witness imports the forbidden module only indirectly."""
     with (copy / "src" / "outlive" / module).open("a") as source:
         source.write(f"\nimport {planted}\n")
     result = lint_imports(copy)

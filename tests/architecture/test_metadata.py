@@ -19,7 +19,7 @@ PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[A-Za-z0-9.+!-]+)")
 
 
 def pins() -> dict[str, str]:
-    """Return constraints.txt as {name: version}; fail for lines of any other form."""
+    """Return constraints.txt as {name: version}, and fail if a line has another form."""
     found: dict[str, str] = {}
     for line in (ROOT / "constraints.txt").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -43,7 +43,7 @@ def required(name: str, extras: frozenset[str]) -> set[str]:
         try:
             texts = metadata.requires(current[0]) or []
         except metadata.PackageNotFoundError:
-            continue  # a package of the extra `bench`, which the tests do not install; it must still be pinned itself
+            continue  # a package of the extra `bench`, which the tests do not install, must still be pinned
         for text in texts:
             wanted = Requirement(text)
             marker = wanted.marker

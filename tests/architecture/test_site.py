@@ -12,7 +12,7 @@ SHOWN = ("docs", "rules", "bench/results", "ARCHITECTURE.md", "CHANGELOG.md", "C
 
 
 def build(top: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site of the repository at `top`; a warning is an error."""
+    """Build the site of the repository at `top`. A warning counts as an error."""
     words = ("-q", "-W", "--keep-going", "-d", str(site / "doctrees"), str(top / "docs"), str(site))
     return subprocess.run([sys.executable, "-m", "sphinx", *words], capture_output=True, text=True, check=False)
 

@@ -1,9 +1,10 @@
-"""Run the commands of docs/how-to/agents.md with the real clients, and paste what they print into the page.
+"""Run the commands of docs/how-to/agents.md with the real clients, and paste their output into the page.
 
     python -m tests.clients.agents_page
 
-`make docs-agents` does it. The files of the example are in the page, and its commands are here. Claude Code, Codex and
-OpenCode run in a temporary home directory against the scripted model, and the model of Codex is overloaded.
+`make docs-agents` runs this module. The files of the example are in the page, and its commands are in this module.
+Claude Code, Codex and OpenCode run in a temporary home directory against the scripted model, and the model of Codex is
+overloaded.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _LONGEST_S = 300
 class Step:
     """A command of the page.
 
-    `{name}` in it stands for the id of the task with this name, and `{state}` for the state directory.
+    `{name}` in the command stands for the id of the task with this name, and `{state}` for the state directory.
     """
 
     text: str
@@ -44,7 +45,7 @@ class Step:
     """The name of the task whose id the command prints."""
     exit_code: int = 0
     is_in_session: bool = False
-    """Whether the shell of a client's session runs it, so that this session is told of the ending."""
+    """Whether the shell of a client's session runs the command, so that this session receives the ending."""
 
 
 # A fan-out names its tasks by their descriptions.
@@ -88,7 +89,7 @@ TEST = "from cart import total\n\n\ndef test_discount_is_not_larger_than_the_sum
 
 
 def answer(asked: Asked) -> list[Reply]:
-    """Return what the models of the example say and do."""
+    """Return the replies of the example's models to a request."""
     if asked.path.endswith("/responses"):
         return [Fail(429, "Rate limit reached for gpt-5", "rate_limit_error")]
     if "Make one list" in asked.all:
@@ -118,7 +119,7 @@ def _faults(asked: Asked) -> list[Reply]:
 
 
 class Example:
-    """A user with three clients, whose shell runs the commands of the page."""
+    """A user with three clients. The user's shell runs the commands of the page."""
 
     def __init__(self, root: Path, model: Model, files: dict[str, str]) -> None:
         self.bench = Bench(root)
@@ -153,7 +154,7 @@ class Example:
         tree.commit(**{"cart.py": "def total(prices, discount=0):\n    return sum(prices) - discount\n"})
 
     def transcript(self, steps: tuple[Step, ...]) -> str:
-        """Run commands, and return them with what they print."""
+        """Run commands, and return the commands with their output."""
         return "".join(self._run(step) for step in steps)
 
     def _run(self, step: Step) -> str:
@@ -182,12 +183,12 @@ class Example:
                 self.names[task["description"]] = task["id"]
 
     def _stable(self, printed: str) -> str:
-        """Return an output without what depends on this machine."""
+        """Return an output without the parts that depend on this machine."""
         text = printed.replace(str(self.home), HOME).replace(self.machine, "MACHINE")
         return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
     def clean(self) -> None:
-        """End everything that the example has started."""
+        """End all processes that the example has started."""
         for rig in self.rigs:
             rig.clean()
         self.bench.clean()

@@ -1,9 +1,9 @@
-"""The server for the conformance suite: ours over HTTP, and the suite's tools.
+"""The server for the conformance suite: Outlive's server over HTTP, and the suite's tools.
 
 `python -m tests.clients.mcp_fixture PORT`
 
-The suite cannot send a token, so this fixture adds the token to each request. Everything else is the server that
-`outlive mcp --http` runs.
+The suite cannot send a token, so this fixture adds the token to each request. Apart from this, the server is the
+one that `outlive mcp --http` runs.
 """
 
 from __future__ import annotations

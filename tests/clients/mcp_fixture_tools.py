@@ -1,7 +1,7 @@
 """The tools, resources and prompts that the conformance suite expects of a server.
 
-A tool of the suite that runs for a while launches one of our tasks, with a shell command in place of the work. This
-module adds the other tools to our server.
+A tool of the suite that runs for a while launches a task of Outlive, with a shell command in place of the work. This
+module adds the other tools to Outlive's server.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def _tool(name: str, command: Callable[[Anything], str | list[str]] | None = Non
     )
 
 
-# The suite has tasks that ask the client a question, which our tasks never do. The command of such a task waits until
-# the fixture has received the answer.
+# The suite has tasks that ask the client a question, which tasks of Outlive never do. The command of such a task waits
+# until the fixture has received the answer.
 UNTIL_ANSWERED = "while ! [ -e answered-$OUTLIVE_TASK ]; do sleep 0.05; done"
 QUESTIONS = {"confirm_delete": 1, "multi_input": 2}
 
@@ -169,7 +169,7 @@ WATCHED = "test://watched-resource"
 class Asking:
     """The tasks that wait for an answer of the client.
 
-    Our server runs the task. This class adds the question to the task's document until the client has answered.
+    Outlive's server runs the task. This class adds the question to the task's document until the client has answered.
     """
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ class Asking:
         return {**found, "status": "input_required", "inputRequests": waiting} if waiting else found
 
     def answered(self, task: str, names: Iterable[str]) -> None:
-        """Remove answered questions; after the last one, let the command go on."""
+        """Remove answered questions. After the last one is answered, let the command go on."""
         waiting = self._open.get(task, {})
         for name in names:
             waiting.pop(name, None)
@@ -194,7 +194,7 @@ class Asking:
 
 
 class Beside:
-    """The handlers of the suite's tools, which pass other requests to our server."""
+    """The handlers of the suite's tools, which pass other requests to Outlive's server."""
 
     def __init__(self, server: Server[Any]) -> None:
         self._asking = Asking()
@@ -207,7 +207,7 @@ class Beside:
             "resources/unsubscribe": (types.UnsubscribeRequestParams, partial(self.watch, "resources/unsubscribe")),
             "tasks/get": (TaskParams, self.get_task),
             "tasks/update": (UpdateParams, self.update_task),
-            # The scenario of caching requests every kind of list. Without this one, it would not get to our lists.
+            # The scenario of caching requests every kind of list. Without a list of prompts, it would stop too early.
             "prompts/list": (types.PaginatedRequestParams, self.list_prompts),
         }
         self._ours = {name: found.handler for name in methods if (found := server.get_request_handler(name))}
@@ -215,9 +215,9 @@ class Beside:
             server.add_request_handler(name, params, answer)
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> HandlerResult:
-        """Call a tool of the suite, or one of ours.
+        """Call a tool of the suite or of Outlive.
 
-        A task of ours that asks questions is added to `Asking`.
+        If the task of the tool asks questions, it is added to `Asking`.
         """
         if params.name in THEIRS:
             return await THEIRS[params.name](ctx)
@@ -233,7 +233,7 @@ class Beside:
         return answer
 
     async def list_tools(self, ctx: Context, params: object) -> HandlerResult:
-        """List our tools and those of the suite."""
+        """List the tools of Outlive and of the suite."""
         found = await self._ours["tools/list"](ctx, params)
         assert isinstance(found, types.ListToolsResult)
         plain = {"type": "object", "properties": {}}
@@ -244,7 +244,7 @@ class Beside:
         return found.model_copy(update={"tools": [*found.tools, *theirs]})
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> HandlerResult:
-        """Read a resource of the suite by its address, or one of ours."""
+        """Read a resource of the suite, or else a resource of Outlive, by its address."""
         found = RESOURCES.get(str(params.uri))
         if found is None:
             return await self._ours["resources/read"](ctx, params)
@@ -258,13 +258,13 @@ class Beside:
         return await self._ours[method](ctx, params.model_copy(update={"uri": uri}))
 
     async def get_task(self, ctx: Context, params: TaskParams) -> HandlerResult:
-        """Return a task of ours, with its open questions."""
+        """Return a task of Outlive with its open questions."""
         found = await self._ours["tasks/get"](ctx, params)
         assert isinstance(found, dict)
         return self._asking.seen(found)
 
     async def update_task(self, ctx: Context, params: UpdateParams) -> HandlerResult:
-        """Pass the answers to our server, then remove the answered questions."""
+        """Pass the answers to Outlive's server, then remove the answered questions."""
         acknowledged = await self._ours["tasks/update"](ctx, params)
         self._asking.answered(params.task_id, params.input_responses)
         return acknowledged

@@ -45,7 +45,7 @@ class Hang:
 
 @dataclass(frozen=True)
 class Pause:
-    """A delay between two replies; only in the API of Anthropic."""
+    """A delay between two replies, which works only in the API of Anthropic."""
 
     seconds: float = 2.0
 
@@ -74,7 +74,7 @@ class Asked:
 
     @property
     def all(self) -> str:
-        """All text that the model receives."""
+        """The whole text that the model receives."""
         return "\n".join(text for _, text in self.texts)
 
     @property
@@ -178,7 +178,7 @@ class _Exchange(BaseHTTPRequestHandler):
         try:
             if failure is not None:
                 error: dict[str, object] = {"message": failure.message, "type": failure.kind, "code": failure.kind}
-                if path.endswith("Content"):  # the API of Google has names for statuses
+                if path.endswith("Content"):  # the API of Google expects the name of the status in `status`
                     error = {"message": failure.message, "status": failure.kind, "code": failure.status}
                 self._json({"type": "error", "error": error}, failure.status, failure.headers)
                 return

@@ -1,9 +1,9 @@
-"""Record what the real clients print, as the corpus of `tests/unit/agents`.
+"""Record the output of the real clients, as the corpus of `tests/unit/agents`.
 
     python -m tests.clients.record_streams [CLIENT [CASE]...]
 
 Each case runs the command line of the client's adapter against the scripted model. Standard output and standard error
-go into one file, as those of a task do.
+go into one file, as for a task.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ _FOR_ONE = {"untrusted": "gemini", "background": "claude", "compaction": "openco
 
 
 def record(name: str, case: str) -> None:
-    """Run one case of a client, and write its stream."""
+    """Run one case of a client, and write the client's output into a file of the corpus."""
     with tempfile.TemporaryDirectory(prefix="streams-") as root, Model() as model:
         bench = Bench(Path(root))
         rig = RIGS[name](bench, model)
@@ -151,7 +151,7 @@ def assigns(name: str) -> bool:
 
 
 def run(rig: Rig, start: AgentStart, prompt: str, case: str = "") -> tuple[str, str]:
-    """Return what a client prints, and how it ends."""
+    """Return the output of a client, and how the client ended."""
     is_narrow = case == "denied"
     if case == "compaction":  # each reply of the model is too long for this context
         file = rig.home / ".config/opencode/opencode.json"
@@ -213,7 +213,7 @@ def _short(value: Any) -> Any:
 
 
 def main(words: list[str]) -> None:
-    """Record the cases that are named, or all of them."""
+    """Record the cases that the arguments name, or all cases."""
     for name in words[:1] or RIGS:
         for case in words[1:] or CASES:
             if _FOR_ONE.get(case, name) == name:

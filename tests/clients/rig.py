@@ -92,7 +92,7 @@ class Rig:
         return self.shell(f"cat {path}")
 
     def tool(self, name: str, **given: Any) -> Use:
-        """Return a call of a tool of our MCP server, under the name that this client uses."""
+        """Return a call of a tool of Outlive's MCP server, under the name that this client uses."""
         raise NotImplementedError
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
@@ -132,7 +132,7 @@ class Rig:
         raise NotImplementedError
 
     def start(self, *words: str, cwd: Path | None = None, **options: Any) -> subprocess.Popen[str]:
-        """Start a client that is ended by the test or by `clean`."""
+        """Start a client that the test or `clean` ends."""
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         env = {**self.bench.env, "PWD": str(cwd or self.bench.project)}
         given = {"cwd": cwd or self.bench.project, "env": env, **pipes, **options}
@@ -179,12 +179,12 @@ class Rig:
     def notices(self, task: str) -> dict[str, str]:
         """Return the state of each notice of a task, by kind.
 
-        Reading them changes no state.
+        Reading the notices changes no state.
         """
         return {notice["kind"]: notice["state"] for notice in self.bench.show(task)["notices"]}
 
     def only_task(self) -> str:
-        """Wait for a task, and return its id; there must be exactly one."""
+        """Wait for the only task, and return its id. A second task is an error."""
         found = self.tasks(1)
         assert len(found) == 1
         return found[0]
@@ -253,7 +253,7 @@ class Claude(Rig):
         return Use("Read", {"file_path": str(path)})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """Return a call of our tool, with the server's name as a prefix."""
+        """Return a call of Outlive's tool, with the server's name as a prefix."""
         return Use(f"mcp__outlive__{name}", given)
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
@@ -359,11 +359,11 @@ class Codex(Rig):
         return Use("exec_command", {"cmd": command})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """Return a call of our tool, in the namespace of the server."""
+        """Return a call of Outlive's tool, in the namespace of the server."""
         return Use(name, given, namespace="mcp__outlive")
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """Start a client that answers one prompt; its hooks run because they are trusted."""
+        """Start a client that answers one prompt and trusts the installed hooks, so that they run."""
         return self.start("exec", "--skip-git-repo-check", *options, "--json", prompt, cwd=cwd)
 
     def begin(self, prompt: str) -> subprocess.Popen[str]:
@@ -428,7 +428,7 @@ class Gemini(Rig):
         return Use("read_file", {"file_path": str(path)})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """Return a call of our tool, with the server's name as a prefix."""
+        """Return a call of Outlive's tool, with the server's name as a prefix."""
         return Use(f"mcp_outlive_{name}", given)
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
@@ -509,7 +509,7 @@ class OpenCode(Rig):
         return Use("read", {"filePath": str(path)})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """Return a call of our tool, with the server's name as a prefix."""
+        """Return a call of Outlive's tool, with the server's name as a prefix."""
         return Use(f"outlive_{name}", given)
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
@@ -575,7 +575,7 @@ class Server:
         request = Request(  # noqa: S310 - the server has printed this address
             url, content, {"Content-Type": "application/json"}, method=method
         )
-        with urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310
+        with urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310 - the same address
             return json.loads(answer.read() or b"null")
 
 

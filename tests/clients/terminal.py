@@ -69,7 +69,7 @@ class Terminal:
                 pressed_at = time.monotonic()
             return is_taken()
 
-        wait_until(is_done, f"what {text!r} leads to")
+        wait_until(is_done, f"the reaction to {text!r}")
 
     def close(self) -> None:
         """Kill the client and close its terminal."""

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 FIRST = {"claude": "first", "codex": "first", "gemini": "gemini-2.5-pro", "opencode": "scripted/scripted"}
 SECOND = {"claude": "second", "codex": "second", "gemini": "gemini-2.5-flash", "opencode": "scripted/second"}
-# What each user allows the shell tool. Outlive itself never adds such an argument.
+# The arguments with which a user allows the shell tool. Outlive itself never adds such an argument.
 ALLOWED = {"claude": ["--permission-mode", "bypassPermissions"], "codex": [], "gemini": ["--yolo"], "opencode": []}
-# How each client is told that its model is not available, so that it gives up soon.
+# The answers that make each client give up soon because its model is not available.
 OVERLOAD = {
     "claude": Fail(529, "Overloaded", "overloaded_error"),
     "codex": Fail(429, "Rate limit reached", "rate_limit_error"),
@@ -146,7 +146,7 @@ def test_overloaded_model_is_replaced_by_the_next_one(answering: Rig) -> None:
 
 
 def test_refused_request_is_not_tried_again(answering: Rig) -> None:
-    """A bad request ends the task at once, whatever other models there are."""
+    """A bad request ends the task at once, even if there are other models to try."""
     rig = prepare(answering)
     rig.model.answer = lambda _: [Fail(400, "the request has an unknown parameter", "invalid_request_error")]
     shown = ended(rig, launch(rig, "answer", "--fallback", SECOND[rig.name]))
@@ -155,7 +155,7 @@ def test_refused_request_is_not_tried_again(answering: Rig) -> None:
 
 
 def test_question_ends_the_run_and_is_answered_by_resuming(answering: Rig) -> None:
-    """The question is on record, and the answer goes into the same session."""
+    """The record has the question, and the answer continues the same session."""
     rig = prepare(answering)
 
     def answer(asked: Asked) -> list[Reply]:
@@ -177,7 +177,7 @@ def test_runaway_is_ended_and_leaves_no_process(answering: Rig) -> None:
     rig = prepare(answering)
     rig.model.answer = lambda _: [rig.shell("echo again")]
     shown = ended(rig, launch(rig, "do it"))
-    if rig.name == "gemini":  # its own loop detector is quicker than twenty calls
+    if rig.name == "gemini":  # Gemini CLI's own loop detector ends the run before twenty calls
         assert shown["reason"] in ("runaway", "stopped"), shown["agent"]
     else:
         assert (shown["state"], shown["reason"]) == ("failed", "runaway"), shown["agent"]
@@ -185,7 +185,7 @@ def test_runaway_is_ended_and_leaves_no_process(answering: Rig) -> None:
 
 
 def test_turn_limit_ends_the_agent(answering: Rig) -> None:
-    """The limit holds for every client, also for one that keeps it itself."""
+    """The limit holds for every client, including a client with a turn limit of its own."""
     rig, numbers = prepare(answering), count()
     rig.model.answer = lambda _: [rig.shell(f"echo {next(numbers)}; sleep 0.5")]
     shown = ended(rig, launch(rig, "do it", "--max-turns", "3"))
@@ -195,14 +195,14 @@ def test_turn_limit_ends_the_agent(answering: Rig) -> None:
 
 
 def test_budget_ends_the_agent(answering: Rig) -> None:
-    """The limit holds where the client tells what a run costs, and is refused elsewhere."""
+    """The limit holds if the client reports the cost of a run. For other clients, the limit is refused."""
     rig, numbers = prepare(answering), count()
     rig.model.answer = lambda _: [rig.shell(f"echo {next(numbers)}; sleep 0.5")]
     words = ("agent", "--model", FIRST[rig.name], "--budget", "0.0005", "--timeout", "60s", "--", "do it")
     if rig.name in ("codex", "gemini"):
         assert "does not tell what a run costs" in rig.bench.run(*words).stderr
         return
-    if rig.name == "opencode":  # it knows no price of this model
+    if rig.name == "opencode":  # OpenCode knows no price of this model
         file = rig.home / ".config/opencode/opencode.json"
         price = '"name": "Scripted", "cost": {"input": 10, "output": 20}'
         file.write_text(file.read_text().replace('"name": "Scripted"', price))
@@ -222,8 +222,8 @@ def test_killed_client_continues_in_its_session(answering: Rig, tmp_path: Path) 
 
     rig.model.answer = answer
     task = launch(rig, "do it", "--retries", "1")
-    wait_until(lambda: marker.exists() and marker.read_text().strip(), "the tool")
-    if rig.name != "opencode":  # it prints a tool call only when the tool has ended
+    wait_until(lambda: marker.exists() and marker.read_text().strip(), "the tool to run")
+    if rig.name != "opencode":  # OpenCode prints a tool call only when the tool has ended
         wait_until(lambda: rig.bench.show(task)["agent"]["calls"], "the call in the stream")
     kill(rig.bench.process(task))
     shown = ended(rig, task)
@@ -241,7 +241,7 @@ def test_cancel_leaves_no_process_of_a_running_tool(answering: Rig, tmp_path: Pa
     command = f"trap '' INT TERM HUP; echo $$ > {marker}; while :; do sleep 1; done"
     rig.model.answer = lambda _: [rig.shell(command)]
     task = launch(rig, "do it")
-    wait_until(lambda: marker.exists() and marker.read_text().strip(), "the tool")
+    wait_until(lambda: marker.exists() and marker.read_text().strip(), "the tool to run")
     rig.bench.ok("cancel", task)
     shown = rig.bench.show(task)
     assert (shown["state"], shown["agent"]["class"], shown["left_running"]) == ("cancelled", "stopped", [])
@@ -275,7 +275,7 @@ def test_agent_goes_on_when_its_launching_session_is_killed(answering: Rig, tmp_
 
 
 def processes_of(task: str) -> list[int]:
-    """Return the processes that have a task's mark in their environment."""
+    """Return the processes whose environment has the variable `OUTLIVE_TASK` of a task."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -311,7 +311,7 @@ def test_overloaded_client_is_replaced_by_another_client(both: Rig) -> None:
 
 
 def test_silent_model_is_replaced_after_the_idle_timeout(answering: Rig) -> None:
-    """A model that does not answer at all is not waited for longer than the user allows."""
+    """If the model does not answer at all, the client is ended after the user's idle timeout."""
     rig = prepare(answering)
     second = SECOND[rig.name]
     waiting: Callable[[Asked], list[Reply]] = lambda asked: [Say("awake")] if is_for(asked, second) else [Hang(120)]  # noqa: E731
@@ -322,7 +322,7 @@ def test_silent_model_is_replaced_after_the_idle_timeout(answering: Rig) -> None
 
 
 def test_forty_agents_of_a_real_client_end_once_each_while_they_are_killed(claude: Claude) -> None:
-    """Their answers are those of the scripted model, and no process is left. At most five run at once by default."""
+    """Every answer is that of the scripted model, and no process is left. By default, at most five run at once."""
     rig, answers = prepare(claude), dict[str, str]()
 
     def answer(asked: Asked) -> list[Reply]:

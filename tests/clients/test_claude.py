@@ -116,7 +116,7 @@ def test_idle_session_is_woken_once(claude: Claude, tmp_path: Path) -> None:
     claude.model.answer = launching(claude, go)
     session = claude.converse()
     session.say("launch it")
-    assert session.result() == "idle", "the gate lets it be: somebody wakes it"
+    assert session.result() == "idle", "the turn went on although a watcher can wake the session"
     task = claude.only_task()
     count = len(claude.model.asked)
     go.touch()
@@ -127,7 +127,7 @@ def test_idle_session_is_woken_once(claude: Claude, tmp_path: Path) -> None:
     assert len(claude.model.asked) == count + 2
     told = claude.model.asked[-1].all
     assert told.count(f"n{task}01ended") == 1
-    assert told.count("[outlive wakes ") == 1, "by its socket"
+    assert told.count("[outlive wakes ") == 1, "the session was not woken through its socket exactly once"
 
 
 def test_conversation_ends_with_its_input_while_a_task_runs(claude: Claude, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_conversation_ends_with_its_input_while_a_task_runs(claude: Claude, tmp_
     before = time.monotonic()
     session.client.stdin.close()
     session.client.wait(60)
-    assert time.monotonic() - before < 25, "Claude Code waits 30 s for a hook that sleeps"
+    assert time.monotonic() - before < 25, "the client waited for a sleeping hook, up to 30 s"
 
 
 def watchers(claude: Claude) -> int:
@@ -163,11 +163,11 @@ def test_session_that_two_clients_have_open_is_woken_in_the_surviving_client(cla
     second = claude.converse("--resume", session)
     second.say("are you there?")
     assert second.result() == "idle"
-    wait_until(lambda: watchers(claude) == 2, "the one who waits for its turn")
+    wait_until(lambda: watchers(claude) == 2, "the watcher of the second client")
     claude.kill(first.client)
     count = len(claude.model.asked)
     go.touch()
-    wait_until(lambda: len(claude.model.asked) > count, "the turn that it was woken for")
+    wait_until(lambda: len(claude.model.asked) > count, "the turn after the waking")
     assert second.result() == "heard"
     task = claude.only_task()
     wait_until(lambda: claude.notices(task) == {"ended": "acked"}, "the acknowledgement")
@@ -212,7 +212,7 @@ def test_resumed_session_is_woken_before_its_first_turn(claude: Claude, tmp_path
     claude.come_back()
     claude.until_idle()
     go.touch()
-    wait_until(lambda: len(claude.model.asked) == 3, "the turn that it was woken for")
+    wait_until(lambda: len(claude.model.asked) == 3, "the turn after the waking")
     assert claude.model.asked[2].all.count(f"n{task}01ended") == 1
     wait_until(lambda: claude.notices(task) == {"ended": "acked"}, "the acknowledgement")
 
@@ -408,7 +408,7 @@ def test_background_shell_is_reported_once_after_clearing(claude: Claude, tmp_pa
     ask("/compact")
     assert ask("and now").count(f"{shell} runs, reported") == 1
     go.touch()
-    wait_until(lambda: "<task-notification>" in claude.model.asked[-1].all, "the client's own word of its end")
+    wait_until(lambda: "<task-notification>" in claude.model.asked[-1].all, "the client's report of the shell's end")
     session.result()
     for _ in range(2):
         ask("/compact")

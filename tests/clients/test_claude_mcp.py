@@ -1,4 +1,4 @@
-"""Claude Code in a terminal with our MCP server, whose tasks it follows by itself."""
+"""Claude Code in a terminal with Outlive's MCP server. The client itself follows the tasks of the server."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def at_rest(claude: Claude) -> Asked:
         seen.append((len(claude.model.asked), sum(map(os.path.getsize, claude.bench.state.glob("*/ledger.sqlite*")))))
         return len(seen) > 300 and len(set(seen[-300:])) == 1
 
-    wait_until(is_still, "nothing more to happen")
+    wait_until(is_still, "the time for a second report to pass")
     return claude.model.asked[-1]
 
 
@@ -70,7 +70,7 @@ def test_ending_of_an_mcp_task_is_reported_once_by_the_client(claude: Claude, tm
     assert "\n  | one\n  | two\n" in asked.last
     assert "<task-notification>" in asked.last
     [session] = claude.bench.json("session", "list")["sessions"]
-    assert claude.bench.json("hand-off", "--session", session["id"])["foreign"] == [], "it is ours"
+    assert claude.bench.json("hand-off", "--session", session["id"])["foreign"] == [], "listed as a client command"
 
 
 def test_ending_of_an_mcp_task_is_reported_once_when_its_server_was_killed(claude: Claude, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_ending_of_an_mcp_task_is_reported_once_when_the_client_was_killed_and_r
     claude.until_idle()
     claude.until_recorded(session, FOLLOWED)
     terminal.close()
-    wait_until(lambda: not servers(claude), "the end of its server")
+    wait_until(lambda: not servers(claude), "the end of the client's MCP server")
     if ends_meanwhile:
         go.touch()
         claude.until_ended(task)
@@ -130,6 +130,6 @@ def test_ending_of_an_mcp_task_is_reported_once_when_the_client_was_killed_and_r
     go.touch()
     wait_until(lambda: claude.notices(task) == {"ended": "acked"}, "the acknowledgement")
     told = at_rest(claude).all
-    assert told.count("ended, and not yet reported to you (1)") == ends_meanwhile, "by the hand-off"
-    assert told.count("\n  directory: ") == (not ends_meanwhile), "at length"
-    assert told.count("This ending was reported before.") <= 1, "by a client that asks when somebody else was faster"
+    assert told.count("ended, and not yet reported to you (1)") == ends_meanwhile, "not in the hand-off"
+    assert told.count("\n  directory: ") == (not ends_meanwhile), "not the whole ending"
+    assert told.count("This ending was reported before.") <= 1, "a late MCP result was reported more than once"

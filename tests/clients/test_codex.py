@@ -44,11 +44,11 @@ def test_session_is_woken_once_when_its_terminal_is_closed(codex: Codex, tmp_pat
     [session] = codex.bench.json("session", "list", "--all")["sessions"]
     assert session["alive"] is True
     go.touch()
-    wait_until(lambda: len(codex.model.asked) == 3, "the turn that it was woken for")
+    wait_until(lambda: len(codex.model.asked) == 3, "the turn after the waking")
     assert f"n{task}01ended" in codex.model.asked[2].last
     wait_until(lambda: codex.notices(task) == {"ended": "acked"}, "the acknowledgement")
     elsewhere = codex.ask("again", "resume", session["id"])
-    assert "already has an active writer" in elsewhere.communicate(timeout=PATIENCE_S)[1], "it lives in the server"
+    assert "already has an active writer" in elsewhere.communicate(timeout=PATIENCE_S)[1], "not open in the server"
     codex.sit_down("again", "resume", session["id"])
     wait_until(lambda: len(codex.model.asked) == 4, "the turn at another terminal")
     told = codex.model.asked[3]
@@ -80,13 +80,13 @@ def test_message_that_was_queued_for_a_killed_session_repeats_no_ending(codex: C
     for pid in processes:
         os.kill(pid, signal.SIGSTOP)
     go.touch()
-    wait_until(lambda: len(processes_of(codex)) > len(processes), "the message to be on its way")
+    wait_until(lambda: len(processes_of(codex)) > len(processes), "the process that sends the message")
     for pid in processes:
         kill(pid)
-    wait_until(lambda: not processes_of(codex), "the message to be kept")
+    wait_until(lambda: not processes_of(codex), "the end of all processes of Codex")
     terminal = codex.sit_down("again", "resume", session)
     wait_until(lambda: len(codex.model.asked) == 3, "the first turn")
     assert codex.model.asked[2].all.count("(exit 3)") == 1
     wait_until(lambda: codex.notices(task) == {"ended": "acked"}, "the acknowledgement")
     assert codex.prompt(terminal, "anything else").all.count("(exit 3)") == 1
-    assert len(codex.model.asked) == 4, "nor does it take a turn for that"
+    assert len(codex.model.asked) == 4, "the queued message caused a turn"

@@ -1,4 +1,4 @@
-"""The doctor with real clients: it confirms what works and names what does not."""
+"""The doctor with real clients confirms the delivery paths that work and names the others."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def answers(answering: Rig) -> Rig:
 
 
 def launching(rig: Rig, command: str) -> Callable[[Asked], list[Reply]]:
-    """Return a model that launches a task on request and answers if it saw the ending.
+    """Return a model that launches a task on request and answers whether it saw the ending.
 
     The answer is `heard` or `idle`. A prompt with "die" gets no answer in time.
     """
@@ -117,10 +117,10 @@ def test_endings_of_a_killed_session_are_reported_once_to_its_successor(answers:
         assert rig.notices(task) == {"ended": "acked"}
     rig.finish(rig.resume("again, please"))
     for ending in endings.values():
-        assert ending not in rig.model.asked[-1].last, "it was said, and is not said again"
+        assert ending not in rig.model.asked[-1].last, "the ending was reported a second time"
 
 
-def test_reader_of_a_file_that_a_task_has_stashed_gets_a_remark(answers: Rig, tmp_path: Path) -> None:
+def test_reader_of_a_file_that_a_task_has_stashed_is_warned(answers: Rig, tmp_path: Path) -> None:
     """The remark names the task, and the content is shown unchanged.
 
     For another file, there is no remark.
@@ -182,7 +182,7 @@ def test_end_of_a_session_does_not_end_the_tasks_of_another_one(installed: Rig, 
     terminal, task = sit_down(rig, go)
     rig.finish(rig.ask("hello"))
     peer = rig.ask("die")
-    wait_until(lambda: len(rig.model.asked) == 4, "the peer to be at work")
+    wait_until(lambda: len(rig.model.asked) == 4, "the first request of the other session")
     rig.kill(peer)
     assert rig.bench.row(task).state == "running"
     asked = end_the_task(rig, terminal, go, task)
@@ -210,7 +210,7 @@ def test_cleared_session_gets_a_hand_off(installed: Rig, tmp_path: Path) -> None
 def test_session_gets_a_hand_off_after_a_summary(installed: Rig, tmp_path: Path) -> None:
     """The hand-off repeats what the summary may have lost."""
     rig, go = installed, tmp_path / "go"
-    assert rig.compacted not in bytes(rig.bench.project), "the screen shows this path from the start"
+    assert rig.compacted not in bytes(rig.bench.project), "the path contains the text that the test waits for"
     terminal, task = sit_down(rig, go)
     terminal.enter(rig.compact, lambda: rig.compacted in terminal.screen)
     told = rig.prompt(terminal, "and now").all

@@ -35,7 +35,7 @@ def test_session_gets_a_hand_off_after_an_automatic_compression(gemini: Gemini, 
     gemini.until_idle()
     task = gemini.only_task()
     asked = gemini.prompt(terminal, "look around")
-    assert "launch it" not in asked.all, "it was not compressed"
+    assert "launch it" not in asked.all, "the conversation was not compressed"
     assert gemini.hand_offs(asked.all) == 0
     wait_until(lambda: len(gemini.model.asked) == 4, "the request with the result")
     told = gemini.model.asked[3].last

@@ -1,4 +1,4 @@
-"""The MCP conformance suite and the MCP Inspector, run against our server.
+"""The MCP conformance suite and the MCP Inspector, run against Outlive's server.
 
 The tests need npm packages, which `make test-clients` installs into this directory. The page docs/reference/mcp-
 conformance.md lists the scenarios that do not apply, with the reasons. Every other scenario must pass.
@@ -47,7 +47,7 @@ def suite(name: str, *words: str, cwd: Path | None = None) -> subprocess.Complet
 
 
 def not_applicable() -> set[str]:
-    """Return the scenarios that do not apply according to the page."""
+    """Return the scenarios that, according to the page, do not apply."""
     return set(re.findall(r"^\| `([a-z0-9-]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
 
 

@@ -36,7 +36,7 @@ def tasks(openclaw: OpenClaw, word: str) -> list[Any]:
 
 
 def only_task(openclaw: OpenClaw, word: str) -> str:
-    """Wait for the task whose command contains a word; there must be exactly one."""
+    """Wait for the only task whose command contains a word. A second such task is an error."""
     found = wait_until(lambda: tasks(openclaw, word), "the task")
     assert len(found) == 1
     return str(found[0]["id"])
@@ -76,7 +76,7 @@ def test_idle_session_is_woken_once(openclaw: OpenClaw, tmp_path: Path, word: st
     assert openclaw.take_turn(f"launch {word}", word) == "idle"
     task = only_task(openclaw, word)
     go.touch()
-    wait_until(lambda: len(asked_by(openclaw, word)) == 3, "the turn that it was woken for")
+    wait_until(lambda: len(asked_by(openclaw, word)) == 3, "the turn after the waking")
     assert f"n{task}01ended" in asked_by(openclaw, word)[-1].last
     wait_until(lambda: openclaw.notices(task) == {"ended": "acked"}, "the acknowledgement")
     assert len(asked_by(openclaw, word)) == 3
@@ -95,10 +95,10 @@ def test_ending_is_reported_once_when_the_session_is_woken_twice(openclaw: OpenC
     openclaw.take_turn(f"launch {word}", word)
     task = only_task(openclaw, word)
     go.touch()
-    wait_until(lambda: len(asked_by(openclaw, word)) == 3, "the turn that it was woken for")
+    wait_until(lambda: len(asked_by(openclaw, word)) == 3, "the turn after the waking")
     wait_until(lambda: openclaw.notices(task) == {"ended": "acked"}, "the acknowledgement")
     openclaw.wake(word)
-    wait_until(lambda: len(asked_by(openclaw, word)) == 4, "the turn that somebody else asked for")
+    wait_until(lambda: len(asked_by(openclaw, word)) == 4, "the turn that another program requested")
     told = [f"n{task}01ended" in each.last for each in asked_by(openclaw, word)]
     assert told == [False, False, True, False]
 
@@ -132,7 +132,7 @@ def test_session_of_a_webhook_is_woken(openclaw: OpenClaw, tmp_path: Path, word:
     assert openclaw.take_turn(f"launch {word}", f"hook:{word}") == "idle"
     task = only_task(openclaw, word)
     go.touch()
-    wait_until(lambda: f"n{task}01ended" in asked_by(openclaw, word)[-1].last, "the turn that it was woken for")
+    wait_until(lambda: f"n{task}01ended" in asked_by(openclaw, word)[-1].last, "the turn after the waking")
     wait_until(lambda: openclaw.notices(task) == {"ended": "acked"}, "the acknowledgement")
 
 
@@ -207,7 +207,7 @@ def test_reset_session_gets_a_hand_off(openclaw: OpenClaw, tmp_path: Path, word:
     assert openclaw.hand_offs(told.all) == 1
     assert f"{task} running" in told.last
     go.touch()
-    wait_until(lambda: f"n{task}01ended" in asked_by(openclaw, word)[-1].last, "the turn that it was woken for")
+    wait_until(lambda: f"n{task}01ended" in asked_by(openclaw, word)[-1].last, "the turn after the waking")
 
 
 def test_compacted_session_gets_a_hand_off(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
@@ -231,7 +231,7 @@ def test_compacted_session_gets_a_hand_off(openclaw: OpenClaw, tmp_path: Path, w
     assert openclaw.hand_offs(told.last) == 1
     assert f"{task} running" in told.last
     go.touch()
-    wait_until(lambda: f"n{task}01ended" in asked_by(openclaw, word)[-1].last, "the turn that it was woken for")
+    wait_until(lambda: f"n{task}01ended" in asked_by(openclaw, word)[-1].last, "the turn after the waking")
 
 
 def test_sessions_of_two_projects_receive_only_their_own_endings(openclaw: OpenClaw, word: str) -> None:
@@ -258,7 +258,7 @@ def test_sessions_of_two_projects_receive_only_their_own_endings(openclaw: OpenC
     places = {each["cwd"] for each in tasks(openclaw, word)}
     assert places == {str(openclaw.bench.project), str(openclaw.other)}
     for mine, theirs in (("alpha", "beta"), ("beta", "alpha")):
-        wait_until(lambda mine=mine: heard(mine, mine), "its own ending")  # type: ignore[misc]
+        wait_until(lambda mine=mine: heard(mine, mine), "the session's own ending")  # type: ignore[misc]
         assert (len(heard(mine, mine)), heard(mine, theirs)) == (1, [])
 
 
@@ -280,7 +280,7 @@ def test_end_of_a_session_does_not_end_the_tasks_of_another_one(openclaw: OpenCl
     task = only_task(openclaw, word)
     assert openclaw.bench.row(task).state == "running"
     go.touch()
-    wait_until(lambda: f"n{task}01ended" in openclaw.model.asked[-1].last, "the turn that it was woken for")
+    wait_until(lambda: f"n{task}01ended" in openclaw.model.asked[-1].last, "the turn after the waking")
     assert f"launch {word}" in openclaw.model.asked[-1].all
 
 
@@ -295,7 +295,7 @@ def test_advice_is_added_once_to_the_tool_result(openclaw: OpenClaw, word: str) 
     assert [each.last.count("A process detached by hand") for each in asked_by(openclaw, word)] == [0, 1, 0]
 
 
-def test_reader_of_a_file_that_a_task_has_stashed_gets_a_remark(fresh: OpenClaw, tmp_path: Path) -> None:
+def test_reader_of_a_file_that_a_task_has_stashed_is_warned(fresh: OpenClaw, tmp_path: Path) -> None:
     """The remark names the task, and the content is shown unchanged.
 
     For another file, there is no remark.
@@ -342,7 +342,7 @@ def test_hand_off_names_sub_agents_that_died_with_the_gateway(openclaw: OpenClaw
 
 
 def test_uninstall_restores_the_configuration_after_a_session(fresh: OpenClaw) -> None:
-    """The file has the same bytes as before the installation, also its comments."""
+    """The file has the same bytes as before the installation, including its comments."""
     file = fresh.configure()
     before = file.read_bytes()
     fresh.install()
@@ -376,7 +376,7 @@ def test_mcp_server_lists_tasks_and_refuses_to_launch(openclaw: OpenClaw, word: 
     assert mine in listed
     assert theirs not in listed
     assert "this server does not launch tasks" in refused
-    assert "may stop" in gate, "it knows the session, for the plugin says it"
+    assert "may stop" in gate, "the server does not know the session that the plugin named"
     assert "structuredContent" not in listed + refused
     assert len(tasks(openclaw, word)) == 2
 
@@ -403,4 +403,4 @@ def test_woken_session_answers_in_the_chat_where_it_was_last_used(fresh: OpenCla
 
         wait_until(lambda: (4711, "It runs.") in texts(), "the answer in the chat")
         go.touch()
-        wait_until(lambda: (4711, "It has failed.") in texts(), "the answer of the turn that it was woken for")
+        wait_until(lambda: (4711, "It has failed.") in texts(), "the answer of the turn after the waking")

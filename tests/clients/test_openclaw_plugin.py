@@ -133,7 +133,7 @@ def test_plugin_stops_requesting_turns_that_do_not_happen(host: Host) -> None:
     task = host.ended()
 
     def watched(times: int) -> bool:
-        host.call("agent_end", "r1", success=True)  # starts a watcher, unless one is running
+        host.call("agent_end", "r1", success=True)  # this call starts a watcher, unless a watcher is running
         return host.claims() >= times
 
     wait_until(lambda: watched(6), "six watchers, one after the other")

@@ -67,13 +67,13 @@ def test_session_ends_after_one_prompt_and_can_be_continued(opencode: OpenCode) 
 
     opencode.model.answer = answer
     opencode.finish(opencode.ask("begin"))
-    assert "<name>outlive</name>" in opencode.model.asked[-1].all, "the skill is offered"
+    assert "<name>outlive</name>" in opencode.model.asked[-1].all, "the skill is not offered"
     (task,) = tasks(opencode)
     assert opencode.bench.show(task)["project"] == str(opencode.bench.project)
     assert wait_until(how, "the session's end") == "dispose"
     opencode.finish(opencode.ask("go on", "-c"))
     assert "begin" in opencode.model.asked[-1].all
-    assert wait_until(how, "its end once more") == "dispose"
+    assert wait_until(how, "the second end of the session") == "dispose"
 
 
 def test_text_before_a_tool_is_not_the_end_of_a_turn(opencode: OpenCode, tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_interrupted_session_is_not_woken(opencode: OpenCode, tmp_path: Path) ->
     told = until_asked(opencode, 3).all
     assert "carry on" in told
     assert told.count(f"notice n{task}01ended") == 1
-    assert not list(opencode.bench.state.glob("*/hooks/*.watch")), "nobody would have woken it"
+    assert not list(opencode.bench.state.glob("*/hooks/*.watch")), "a watcher was started for the interrupted session"
 
 
 def test_compacted_session_gets_one_hand_off(opencode: OpenCode, tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ def test_end_of_a_session_does_not_end_the_tasks_of_another_one(opencode: OpenCo
     until_watched(opencode)
     server.say(neighbour, "hello")
     until_asked(opencode, 3)
-    wait_until(lambda: server.is_idle(neighbour), "the end of its turn")
+    wait_until(lambda: server.is_idle(neighbour), "the end of the session's turn")
     server.delete(f"/session/{neighbour}")
     opencode.finish(opencode.ask("hello"))
     peer = opencode.ask("die")
@@ -349,7 +349,7 @@ def test_opencode_works_when_the_interpreter_of_the_plugin_is_missing_or_replace
     opencode.finish(opencode.ask("begin"))
     told = opencode.model.asked[-1].last
     assert told.startswith("out\n")
-    assert "OUTLIVE_SESSION=ses_" in told, "the plugin was there"
+    assert "OUTLIVE_SESSION=ses_" in told, "the plugin was not loaded"
     assert "hook opencode" not in told
 
 
@@ -357,7 +357,7 @@ def test_opencode_works_when_the_interpreter_of_the_plugin_is_missing_or_replace
 
 
 def test_uninstall_restores_the_configuration_after_a_session(opencode: OpenCode) -> None:
-    """The files have the same bytes as before the installation, also the comments."""
+    """The files have the same bytes as before the installation, including the comments."""
     file = opencode.configure()
     before = {path: path.read_bytes() for path in file.parent.rglob("*") if path.is_file()}
     opencode.install()

@@ -63,7 +63,7 @@ class Delegation:
         return [one["state"] for one in self.gate()["children"]]
 
     def sights(self) -> set[str]:
-        """Return what looks for the child session saw, except that they saw it."""
+        """Return the recorded results of checks that did not find the child session."""
         lines = "".join(path.read_text() for path in Path(self.opencode.bench.home.traces).iterdir()).splitlines()
         return {each["sight"] for each in map(json.loads, lines) if each["decision"] == "child session not seen"}
 
@@ -86,10 +86,11 @@ def other_window(delegation: Delegation) -> Server:
     return delegation.opencode.serve()
 
 
-def test_gate_lets_go_of_a_child_session_that_another_process_deleted(delegation: Delegation) -> None:
-    """The child session is unknown, then lost after the grace period, and the parent is told once.
+def test_gate_allows_a_stop_when_another_process_deleted_the_child_session(delegation: Delegation) -> None:
+    """The child session is unknown, then lost after the grace period, and the loss is reported once.
 
-    No event tells the deletion to the process that runs the child session, so it would count as running for ever.
+    The process that runs the child session gets no event about the deletion. Without checks, the child session would
+    count as running for ever.
     """
     child = delegation.child
     answer = delegation.gate()
@@ -100,9 +101,9 @@ def test_gate_lets_go_of_a_child_session_that_another_process_deleted(delegation
     assert "look around" in one["command"]
     other_window(delegation).delete(f"/session/{child}")
     assert delegation.server.get(f"/session/{delegation.session}/children") == []
-    wait_until(lambda: delegation.states() == ["unknown"], "a look that misses the child session")
+    wait_until(lambda: delegation.states() == ["unknown"], "a check that does not find the child session")
     assert delegation.gate()["may_stop"] is False
-    answer = wait_until(lambda: (found := delegation.gate())["may_stop"] and found, "the grace to be over")
+    answer = wait_until(lambda: (found := delegation.gate())["may_stop"] and found, "the end of the grace period")
     assert [(one["state"], one["reason"]) for one in answer["children"]] == [("lost", "unobservable")]
     assert delegation.sights() == {"absent"}
     told = delegation.prompt("and now?")
@@ -111,8 +112,8 @@ def test_gate_lets_go_of_a_child_session_that_another_process_deleted(delegation
     assert delegation.prompt("and then?").count("is lost (unobservable)") == 1
 
 
-def test_gate_lets_go_of_a_child_session_when_the_store_cannot_be_read(delegation: Delegation) -> None:
-    """Failed looks prove nothing, so this takes longer. When the store can be read again, the child session is back."""
+def test_gate_allows_a_stop_when_the_store_of_a_child_session_is_unreadable(delegation: Delegation) -> None:
+    """Failed checks prove no absence, so the gate waits longer. A readable store brings the child session back."""
     child = delegation.child
     store = delegation.opencode.home / ".local/share/opencode/opencode.db"
 
@@ -123,29 +124,29 @@ def test_gate_lets_go_of_a_child_session_when_the_store_cannot_be_read(delegatio
 
     assert delegation.states() == ["running"]
     rename("session", "unreadable")
-    wait_until(lambda: delegation.states() == ["unknown"], "a look that fails")
-    answer = wait_until(lambda: (found := delegation.gate())["may_stop"] and found, "the patience to be over")
+    wait_until(lambda: delegation.states() == ["unknown"], "a check that fails")
+    answer = wait_until(lambda: (found := delegation.gate())["may_stop"] and found, "the end of the longer period")
     assert [(one["state"], one["reason"]) for one in answer["children"]] == [("lost", "unobservable")]
     assert delegation.sights() == {"unknown"}
     rename("unreadable", "session")
     told = delegation.prompt("and now?")
-    assert "is lost (unobservable)" not in told, "it was found again before it was told"
+    assert "is lost (unobservable)" not in told, "the loss was reported although the child session was found again"
     assert [(one["id"], one["state"]) for one in delegation.gate()["children"]] == [(child, "running")]
 
 
 def test_child_session_that_its_own_server_deletes_has_ended(delegation: Delegation) -> None:
-    """OpenCode ends the turn of the child session before it deletes it, and tells the parent itself."""
+    """OpenCode ends the turn of the child session before the deletion, and informs the parent itself."""
     delegation.server.delete(f"/session/{delegation.child}")
     wait_until(lambda: delegation.gate()["children"] == [], "the end of the child session")
     assert "is lost" not in delegation.prompt("and now?")
 
 
-def test_child_session_of_a_killed_server_is_lost_and_told_once(delegation: Delegation) -> None:
+def test_child_session_of_a_killed_server_is_lost_and_reported_once(delegation: Delegation) -> None:
     """The store still has the child session, but its turn ended with the server."""
     child = delegation.child
     delegation.opencode.kill(delegation.server.client)
     assert delegation.states() == ["unknown"]
-    wait_until(lambda: delegation.gate()["may_stop"], "the grace to be over")
+    wait_until(lambda: delegation.gate()["may_stop"], "the end of the grace period")
     delegation.server = delegation.opencode.serve()
     told = delegation.prompt("and now?")
     assert told.count(f"{child[:40]} is lost (unobservable): its client has exited") == 1

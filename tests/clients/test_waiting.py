@@ -1,4 +1,4 @@
-"""The cost of waiting: the model requests of a session with one task.
+"""The cost of waiting, counted in model requests of a session with one task.
 
 The tests cover every client and mode. Two requests are the launch: one calls the tool, and one reads its result. A
 third request reads the ending. No client sends a request while the task runs.
@@ -203,7 +203,7 @@ def test_session_at_a_terminal_waits_without_requests(
     if not rig.is_woken:
         for task in rig.tasks(3)[:2]:
             rig.bench.run("wait", task, "--no-ack")
-        assert [len(case.asked) for case in found.values()] == [2, 2, 2], "nobody has typed anything"
+        assert [len(case.asked) for case in found.values()] == [2, 2, 2], "a model was asked before the next prompt"
         for name in ("short", "long"):
             rig.prompt(terminals[name], "and now")
     wait_for_endings(found)

@@ -60,7 +60,7 @@ def read_result(ledger: Ledger, id_: str, session: str | None) -> int:
 
 
 def current(ledger: Ledger, id_: str = "t7k2m9q4") -> Task:
-    """Return a task as it is in the ledger; fail if it is missing."""
+    """Return a task as it is in the ledger, and fail if the task is missing."""
     task = ledger.task(id_)
     assert task is not None
     return task

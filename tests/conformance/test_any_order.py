@@ -108,7 +108,7 @@ class AnyOrder(RuleBasedStateMachine):
         task = self._expected[id_]
         number = len(task.states) if newest else 1
         if task.states[number - 1] == "queued" and evidence.kind in ("exited", "signalled"):
-            return  # what never ran cannot have exited
+            return  # a command that never ran cannot have exited
         planned = plan_settlement(
             task.launch,
             number,
@@ -135,7 +135,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(id_=tasks, skipped=st.integers(-1, 1))
     def retry(self, id_: str, skipped: int) -> None:
-        """Add an attempt, which is allowed only if its number is the next one."""
+        """Add an attempt, which is allowed only if its number is the next number."""
         task = self._expected[id_]
         number = len(task.states) + 1 + skipped
         allowed = skipped == 0 and task.states[-1] not in LIVE

@@ -48,7 +48,7 @@ def failed(ledger: SqliteLedger, id_: str = ID) -> None:
 
 
 def test_recorded_paths_are_found_by_path_and_by_directory(ledger: SqliteLedger) -> None:
-    """Each path is returned as it was recorded, also if its name is not UTF-8."""
+    """Each path is returned as it was recorded, even if its name is not UTF-8."""
     failed(ledger)
     paths = [left("/p/a"), left("/p/b/\udcff"), left("/pp")]
     LeftOpenPaths(ledger).record(ID, 1, paths)
@@ -60,7 +60,7 @@ def test_recorded_paths_are_found_by_path_and_by_directory(ledger: SqliteLedger)
 
 
 def test_paths_are_not_recorded_unless_the_newest_attempt_has_ended(ledger: SqliteLedger) -> None:
-    """Paths of a running attempt, or of one that was retried since, are not written."""
+    """Paths of an attempt that runs, or that was retried since, are not written."""
     running(ledger)
     LeftOpenPaths(ledger).record(ID, 1, [left("/p/a")])
     assert LeftOpenPaths(ledger).count(ID) == 0
@@ -71,7 +71,7 @@ def test_paths_are_not_recorded_unless_the_newest_attempt_has_ended(ledger: Sqli
 
 
 def test_failed_task_counts_as_known_when_its_paths_are_recorded(ledger: SqliteLedger) -> None:
-    """A failed task is also known if an empty list of paths was recorded. A task that succeeded is not returned."""
+    """Even an empty list of paths makes a failed task known. A task that succeeded is not returned."""
     failed(ledger)
     failed(ledger, OTHER)
     ended(ledger, "t7k2m9q6")
@@ -93,7 +93,7 @@ def test_path_belongs_to_the_task_that_began_to_change_it_last(ledger: SqliteLed
 
 
 def test_paths_are_forgotten_when_they_are_restored_or_old(ledger: SqliteLedger) -> None:
-    """Only the row of a restored path is deleted. Of a task that ended before the given time, all rows are deleted."""
+    """`restore` deletes only the row of the restored path. `forget` deletes all rows of tasks that ended earlier."""
     failed(ledger)
     LeftOpenPaths(ledger).record(ID, 1, [left("/p/a"), left("/p/b"), left("/p/c")])
     LeftOpenPaths(ledger).restore(ID, [left("/p/a")])

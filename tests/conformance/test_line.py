@@ -37,11 +37,11 @@ def test_queue_is_in_the_order_of_recording(ledger: SqliteLedger) -> None:
     ledger.settle(settlement(launch(id="tsecond")))
     assert _ahead(ledger, "tlast222") == ["tfirst", "tthird"]
     assert _ahead(ledger, "tother") == []
-    assert QueueOrder(ledger).obstacles("tfirst") is None, "it is not queued any more"
+    assert QueueOrder(ledger).obstacles("tfirst") is None, "a running attempt has obstacles in the queue"
 
 
 def test_dependent_attempt_is_queued_behind_those_recorded_before_it_joins(ledger: SqliteLedger) -> None:
-    """Until the attempt joins the queue, it blocks no other attempt. Joining twice changes nothing."""
+    """An attempt that has not joined the queue yet blocks no other attempt. Joining twice changes nothing."""
     running(ledger, "tdep2222")
     enqueued(ledger, "tearly", after=(Dependency(task="tdep2222"),), claims=LOCK)
     enqueued(ledger, "tlate222", claims=LOCK)
@@ -55,7 +55,7 @@ def test_dependent_attempt_is_queued_behind_those_recorded_before_it_joins(ledge
 
 
 def test_obstacles_name_failed_and_missing_dependencies(ledger: SqliteLedger) -> None:
-    """A failed dependency is named with its state, unless any ending suffices. A deleted one is `gone`."""
+    """A failed dependency is named with its state, unless any ending suffices. A deleted dependency is `gone`."""
     running(ledger, "tbad2222")
     ledger.settle(settlement(launch(id="tbad2222"), exited(3)))
     enqueued(ledger, "tstrict", after=(Dependency(task="tbad2222"), Dependency(task="tnone222")))
@@ -68,7 +68,7 @@ def test_obstacles_name_failed_and_missing_dependencies(ledger: SqliteLedger) ->
 
 
 def test_retried_attempt_joins_the_queue_at_its_end(ledger: SqliteLedger) -> None:
-    """`settle` records the next attempt in the same step, so that the task never looks ended."""
+    """`settle` records the ending and the next attempt in one step, so the task never looks ended in between."""
     asked = running(ledger, "tretry", claims=LOCK, retries=1)
     enqueued(ledger, "tnext222", claims=LOCK)
     again = attempt(2, created_at=NOW + 3 * SECOND, not_before=NOW + 4 * SECOND, automatic=True)
@@ -80,7 +80,7 @@ def test_retried_attempt_joins_the_queue_at_its_end(ledger: SqliteLedger) -> Non
     assert [(each.number, each.state, each.automatic) for each in task.attempts] == [
         *((1, "failed", False), (2, "queued", True)),
     ]
-    assert _ahead(ledger, "tretry") == [], "while it rests it is not in line"
+    assert _ahead(ledger, "tretry") == [], "an attempt that waits for its retry delay is in the queue"
     enqueued(ledger, "tbehind2", claims=LOCK)
     QueueOrder(ledger).join("tretry", 2)
     assert _ahead(ledger, "tretry") == ["tnext222", "tbehind2"]

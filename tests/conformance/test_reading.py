@@ -208,7 +208,7 @@ def test_history_contains_only_the_given_task(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("name", ["caf\udce9", "\udcff\udcfe", "a\nb", "漢字 🎉", "'; --", "x" * 500])
 def test_names_are_returned_byte_for_byte(ledger: Ledger, name: str) -> None:
-    """Commands, paths and other names are unchanged, also if they are not UTF-8."""
+    """Commands, paths and other names are unchanged, even if they are not UTF-8."""
     asked = ended(
         ledger,
         command=f"cat {name}",

@@ -1,6 +1,6 @@
 """The contract of a ledger that stays open between two uses.
 
-A ledger that is open and not in use is called resting. It is used again only while its file is unchanged.
+A ledger that is open and not in use is called resting. A resting ledger is used again only if its file is unchanged.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def _interrupted_when_resumed(ledger: SqliteLedger) -> None:
 def test_ledger_is_released_when_closing_or_resuming_is_interrupted(
     path: str, interrupted: Callable[[SqliteLedger], None]
 ) -> None:
-    """Other threads and forks would otherwise wait forever for the interrupted thread."""
+    """Without the release, other threads and forks would wait forever for the interrupted thread."""
     with pytest.raises(KeyboardInterrupt):
         interrupted(SqliteLedger(path, NOW))
     with ThreadPoolExecutor(1) as another:
@@ -235,7 +235,7 @@ def test_shared_connection_serves_all_uses(hurried: str) -> None:
 
 
 def test_process_that_keeps_the_ledger_open_waits_for_locks_as_usual(path: str) -> None:
-    """`keep_open` shares one connection, and limits no wait for another process."""
+    """`keep_open` shares one connection as `hurry` does, but does not shorten the waits for other processes."""
     keep_open()
     try:
         with SqliteLedger(path, NOW) as first:
@@ -292,7 +292,7 @@ def test_shared_connection_writes_durably_after_a_hasty_use(hurried: str) -> Non
 
 
 def test_fork_closes_the_shared_connection(hurried: str) -> None:
-    """The child opens the ledger for each use, because `hurry` does not apply to it. The parent opens it again."""
+    """`hurry` does not apply to the child, which opens the ledger for each use. The parent opens a new connection."""
     with SqliteLedger(hurried, NOW) as before:
         pass
     child = os.fork()

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     How = Literal["boundary", "turn", "follower"]
 
 # Use memory where possible. The test makes hundreds of ledgers, and each step would wait for the disk.
-_place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - names in it are made by mkdtemp
-MINTED = "0b8f6b1e-6a4c-4d1b-9d6e-2f3a"  # a name made by a client, which means the same session in every project
+_place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - mkdtemp makes the names in it
+MINTED = "0b8f6b1e-6a4c-4d1b-9d6e-2f3a"  # a client makes such a name, and it means the same session in every project
 NAMES = ("a", "b", "c", MINTED, "d", "e")
 PROJECTS = ("/p", "/q")
 _HERE = f"{boot_id()} {pid_namespace()}"
@@ -87,14 +87,14 @@ class Talk:
         self.forks: list[Talk] = []
         self.parent: Talk | None = None
         self.boundary = 0
-        self.begun_at: int | None = None  # None once the session has acted
+        self.begun_at: int | None = None  # None after the session has acted
         self.is_told = False
         self.is_ended = False
         self.clues: dict[str, str | None] = dict.fromkeys(("source", "client", "process", "transcript", "terminal"))
 
     @property
     def heirs(self) -> list[Talk]:
-        """The sessions that replaced this one, then those that only branched off."""
+        """The sessions that replaced this session, then the sessions that only branched off."""
         return [*self.successors, *self.forks]
 
     def __repr__(self) -> str:
@@ -171,7 +171,7 @@ class World:
     def lives(self, talk: Talk) -> bool:
         """Return whether a session is alive.
 
-        It is alive if it has not ended and its process exists or is unknown.
+        A session is alive if it has not ended and its process exists or is unknown.
         """
         process = talk.clues["process"]
         return not talk.is_ended and (process is None or process in map(self.mark, self.born))
@@ -202,7 +202,7 @@ class World:
     def told_of(self, origin: Talk, asker: Talk | None = None, seen: list[Talk] | None = None) -> Talk | None:
         """Return the session that hears a session's endings.
 
-        That is the session itself while it lives, otherwise its first living heir. Returns None if neither lives.
+        A living session hears its own endings. Otherwise its first living heir does. Returns None if no heir lives.
         """
         if origin is asker or self.lives(origin):
             return origin
@@ -217,8 +217,8 @@ class World:
     def recipients(self, origin: Talk, shown: list[Talk], asker: Talk | None = None) -> list[Talk]:
         """Return the sessions that hear of a task.
 
-        If a living session speaks for the origin, it is this session. Otherwise it is the session that speaks for the
-        parent, and so on. If there is none, these are the sessions that were shown the task.
+        If a living session speaks for the origin, this session hears of the task. Otherwise the session that speaks for
+        the parent hears of it, and so on. If there is none, the sessions that were shown the task hear of it.
         """
         line: list[Talk] = []
         one: Talk | None = origin
@@ -232,7 +232,7 @@ class World:
     def hears(self, asker: Talk, origin: Talk, shown: list[Talk]) -> bool:
         """Return whether a session that asks receives the notices of an origin.
 
-        A session that is over receives the notices only if no living session receives them.
+        A session that is over receives notices only if no living session receives these notices.
         """
         living = self.recipients(origin, shown)
         return asker in self.recipients(origin, shown, asker) and (not living or asker in living)
@@ -287,8 +287,8 @@ class World:
     def may_acknowledge(self, talk: Talk | None, work: Work) -> bool:
         """Return whether a session may acknowledge the notices of a task.
 
-        These are the sessions that hear the ending, the sessions of the launcher's lineage, and, if no session
-        hears it, every session of the project.
+        Sessions that hear the ending and sessions of the launcher's lineage may. If no session hears the ending, every
+        session of the project may.
         """
         if talk is None or work.origin is None:
             return False
@@ -435,8 +435,8 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
     ) -> None:
         """Begin a session, or let it reach a boundary.
 
-        A boundary that is reported again within two seconds does not count as a new boundary. It counts if the first
-        report was not delivered, or if the session has acted since.
+        A boundary that is reported again within two seconds counts as a new boundary only if the first report was not
+        delivered, or if the session has acted since.
         """
         self._seconds += pause
         clues = {"client": client, "process": self._world.mark(pid), "transcript": transcript, "terminal": terminal}
@@ -626,7 +626,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
     ) -> Teller | MultipleResults[Teller]:
         """Deliver pending notices at a boundary.
 
-        Before that, the notices may be presented several times without being confirmed.
+        Before this boundary, the notices may be presented several times without being confirmed.
         """
         asker = self._world.asker(which) or Talk(name, project)
         for _ in range(in_vain):
@@ -754,8 +754,8 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
     def close(self, how: object, which: int, name: str, project: str) -> None:
         """Acknowledge a notice, dismiss it, or read the result of its task.
 
-        Only sessions that `may_acknowledge` allows can do the first and the last. Every session of the project may
-        dismiss a notice.
+        Only sessions that `may_acknowledge` allows may acknowledge a notice or read a result. Every session of the
+        project may dismiss a notice.
         """
         word = self._world.words[-1 - which % len(self._world.words)]
         may_close = self._world.may_acknowledge(self._world.find(name, project), word.work)

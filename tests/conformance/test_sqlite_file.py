@@ -1,4 +1,4 @@
-"""The ledger's file: mode, durability, schema, and what happens to a damaged file."""
+"""The ledger's file: its mode, durability and schema, and the handling of a damaged file."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_ledger_is_moved_aside_when_damage_is_found_inside_a_transaction(path: s
 
 
 def without(path: str, statement: str) -> None:
-    """Delete rows without their relatives, as if an older copy of the file stood beside a newer log."""
+    """Delete rows of one table only, as if an older copy of the file were beside a newer log."""
     connection = apsw.Connection(path)
     connection.execute(f"PRAGMA foreign_keys = 0; {statement}")
     connection.close()
@@ -230,7 +230,7 @@ def test_ledger_is_moved_aside_when_an_attempt_lacks_its_task(path: str) -> None
 
 
 def test_task_deleted_while_it_is_read_is_no_damage(path: str) -> None:
-    """The row of the task was read before another process deleted it."""
+    """A task that another process deletes between two reads does not make the ledger count as damaged."""
     with opened(path) as ledger, opened(path) as other:
         kept, gone = enqueued(ledger, "tkept222"), enqueued(ledger, "tgone222")
         select = ledger.select
@@ -266,7 +266,7 @@ def frozen(path: str) -> str:
 
 
 def test_frozen_ledger_of_schema_1_is_read_completely(frozen: str) -> None:
-    """Every task, attempt and history is the one that the first release wrote."""
+    """Every task, attempt and history has the values that the first release wrote."""
     with opened(frozen) as ledger:
         # Schema 1 has no lineages. The upgrade gives each session a lineage of its own.
         assert tuple(task.but(lineage=None) for task in reversed(ledger.tasks(Selection()))) == schema_1.TASKS

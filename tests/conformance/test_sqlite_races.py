@@ -25,7 +25,7 @@ def _open(path: Path) -> SqliteLedger:
 
 @pytest.mark.parametrize("turn", ["1", "2", "3", "4", "5"])
 def test_ledger_records_every_task_when_eight_processes_create_it(tmp_path: Path, turn: str) -> None:
-    """No process gets the error that the ledger is locked."""
+    """No process fails with an error because the ledger is locked."""
     place = tmp_path / turn
     place.mkdir()
 
@@ -55,7 +55,7 @@ def test_quarantine_leaves_a_new_ledger_in_place(tmp_path: Path) -> None:
 
 
 def test_quarantine_asks_to_run_again_when_the_file_is_missing(tmp_path: Path) -> None:
-    """For a moment there is no file: one process has moved it, and no new ledger is created yet."""
+    """For a moment there is no file, because one process has moved it and no process has created a new ledger yet."""
     error = open_ledger.quarantine(str(tmp_path / "ledger.sqlite"), NOW, apsw.NotADBError("file is not a database"))
     assert error.hint == "run the command again"
 

@@ -1,6 +1,6 @@
-"""The ledger's schema: it has the domain's words, and refuses invalid rows."""
+"""The ledger's schema: it allows exactly the words of the domain, and refuses invalid rows."""
 
-# The statements here are built from words of the domain, so no input of others reaches them.
+# The statements in this file are built from constants of the domain, so no outside input reaches them.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def test_schema_lists_all_live_states_wherever_it_lists_some(database: apsw.Conn
             assert named in (set(lifecycle.LIVE), set(lifecycle.STATES))
 
 
-# --- the database refuses what would break an invariant -------------------------------------------
+# --- the database refuses writes that would break an invariant -------------------------------------------
 
 
 @pytest.mark.parametrize("before", lifecycle.STATES)

@@ -75,7 +75,7 @@ def test_enqueue_records_a_queued_task_with_its_first_attempt(ledger: Ledger) ->
 
 
 def test_ledger_keeps_every_write_for_other_connections(ledger_factory: LedgerFactory) -> None:
-    """A second connection sees the writes at once, and a later one after all connections are closed."""
+    """A second connection sees the writes at once. So does a later connection, after all others were closed."""
     with ledger_factory() as ledger:
         ended(ledger)
         before = (current(ledger), ledger.history(ID))
@@ -254,7 +254,7 @@ def test_condition_is_set_and_cleared_on_a_running_attempt(ledger: Ledger, condi
 
 
 def test_set_condition_leaves_an_ended_attempt_unchanged(ledger: Ledger) -> None:
-    """A keeper may set a condition after the attempt was settled."""
+    """If a keeper sets a condition after the attempt was settled, the attempt stays unchanged."""
     ended(ledger)
     before = current(ledger)
     ledger.set_condition(ID, 1, "stalled")
@@ -484,6 +484,6 @@ def test_reading_the_result_acknowledges_the_notices_of_all_attempts(ledger: Led
 
 
 def test_reading_the_result_of_a_running_task_acknowledges_nothing(ledger: Ledger) -> None:
-    """A running attempt has no notice."""
+    """A running attempt has no notice that could be acknowledged."""
     running(ledger, session="s-1")
     assert read_result(ledger, ID, "s-1") == 0

@@ -115,7 +115,7 @@ def _run_here(name: str) -> Report:
 
 
 def main(words: list[str]) -> int:
-    """Run the named sweeps, or all; return 1 if an invariant was violated."""
+    """Run the named sweeps, or all sweeps. Return 1 if an invariant was violated."""
     if words[:1] == ["--on"]:
         os.sched_setaffinity(0, {int(words[1])})
         sys.stdout.write(json.dumps(vars(drive(lambda: _run_here(words[2])))))

@@ -1,7 +1,7 @@
 """Deliveries: a process that reports endings is killed before every system call.
 
 The endings are recorded once and copied for every point. After the kill, other processes report the remaining endings
-and are not disturbed. The output of all these processes together is what the session received.
+and are not disturbed. The session received the output of all these processes together.
 """
 
 import json
@@ -39,8 +39,8 @@ _ENDED: Final = (
     ("s-1", ORDINARY, None),
     ("other", ORDINARY, None),
 )
-# The commands that run after the killed one. The last of them must have nothing to report. Its call also
-# shows that the session received the output of the one before.
+# The commands that run after the killed one. The last command must have nothing to report. Its call also
+# shows that the session received the output of the command before.
 _AFTERWARDS: Final = {HAND_OFF: (HAND_OFF, "inbox --session s-2", "inbox --session s-2")}
 _TASK_TOLD: Final = re.compile(r"^(?:- |  )(t[2-9a-z]{7}) ", re.MULTILINE)
 _NOTICE_TOLD: Final = re.compile(r"\(notice (\w+)\)")
@@ -57,16 +57,16 @@ class Said:
 
 @dataclass(frozen=True)
 class Owed:
-    """The notices that must be reported, with their tasks, and one that must not be."""
+    """The notices that must be reported, with their tasks, and one notice that must not be reported."""
 
     notices: dict[str, str]
     foreign: str
 
 
 class Telling(Life):
-    """A place where three tasks of session s-1 and one of another session have ended.
+    """A state directory in which three tasks of session s-1 and one task of another session have ended.
 
-    Two of the three tasks are a group.
+    Two of the three tasks form a group.
     """
 
     def __init__(self, words: str) -> None:
@@ -77,11 +77,11 @@ class Telling(Life):
         os.environ.pop("OUTLIVE_TRACE", None)
         for verb in ("inbox", "session"):
             load(verb)
-        # Two reports within a short time are one boundary. The clock stands still, even on a slow machine.
+        # Two reports within a short time count as one boundary. So the clock stands still, even on a slow machine.
         now = tick()
         vars(start)["tick"] = lambda: now
         run_traced(self._prepare, kill=NOWHERE, stdout=self._stdout, timeout_s=PATIENCE_S)
-        self.home.drop_ballast()  # 4 MB that would be copied for every point
+        self.home.drop_ballast()  # its 4 MB would be copied for every point
         self.fold_log()
         self.freeze()
         self._load_what_is_loaded_late()
@@ -139,7 +139,7 @@ class Telling(Life):
 
 
 def _texts(printed: str) -> Iterator[str]:
-    """Yield the texts in a JSON document; none if the document is incomplete."""
+    """Yield the texts in a JSON document. An incomplete document yields no text."""
     try:
         yield from (notice["text"] for notice in json.loads(printed)["notices"])
     except ValueError:
@@ -157,7 +157,7 @@ class Delivery(Sweep):
     script: str = INBOX
 
     def stage(self) -> Life:
-        """Create the place with the ended tasks."""
+        """Create the state directory with the ended tasks."""
         return Telling(self.script)
 
     def judge(self, life: Life, trace: Trace, _: Point | None) -> tuple[str, list[str]]:

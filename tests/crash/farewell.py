@@ -1,4 +1,4 @@
-"""A process that ends a session is killed, and the end is tried again.
+"""A process that ends a session is killed, and another process ends the session again.
 
 The session has a foreground and a background task, and the background task must survive. So all steps run in one
 process tree: the process that launched both tasks forks the killed process, and then another one.
@@ -24,7 +24,7 @@ from tests.crash.remains import Snapshot, damage_in
 from tests.crash.sweep import Sweep
 from tests.crash.tree import Trace
 
-ENDER: Final = "0.2"  # after the keepers of both tasks
+ENDER: Final = "0.2"  # this process is forked after the keepers of both tasks
 _SESSION: Final = "a session"
 _END: Final = ("session", "end", "--session", _SESSION)
 # Three processes in two process groups. The FIFO `tree` has a reader as long as one of them lives.
@@ -32,7 +32,7 @@ _TREE: Final = "exec 3<>tree; timeout 99 sleep 99; exit 0"
 
 
 class Parting(Life):
-    """A place for one session with a foreground task and a background task."""
+    """A state directory for one session with a foreground task and a background task."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Parting(Life):
         self.freeze()
 
     def launch(self) -> int:
-        """Launch both tasks, end the session twice, print the state, and end the rest.
+        """Launch both tasks, end the session twice, print the state, and let the background task end.
 
         The state is printed before the background task may end.
         """
@@ -104,7 +104,7 @@ class Farewell(Sweep):
     looks: int = 7
 
     def stage(self) -> Life:
-        """Create the place."""
+        """Create the state directory."""
         return Parting()
 
     def judge(self, life: Life, trace: Trace, _: Point | None) -> tuple[str, list[str]]:

@@ -1,6 +1,6 @@
 """The invariants of a task after any kill, and the names of their violations.
 
-The names are short and stable, because each planted bug must be caught under the name of the invariant it breaks.
+The names are short and stable, because a planted bug must be reported under the name of the invariant that it breaks.
 """
 
 from collections.abc import Iterator
@@ -24,22 +24,22 @@ _SIGKILL = 9
 
 @dataclass(frozen=True)
 class Point:
-    """What is known of a disturbed life: killed processes, keeper and command."""
+    """The known facts about a disturbed life: killed processes, keeper and command."""
 
     dead: frozenset[str]  # the roles of the killed processes
-    keeper_lived: bool = True  # it started and was not disturbed, so it must settle the task itself
+    keeper_lived: bool = True  # the keeper started and was not disturbed, so it must settle the task itself
     began: bool | None = None  # whether the command's exec was reached; None if that is not known
     startable: bool = True  # whether the command can be executed at all
 
 
 def point_of(after: Aftermath, failing: str | None, *, startable: bool) -> Point:
-    """Return what is known of a disturbed launch, read from its trace."""
+    """Return the known facts about a disturbed launch, read from its trace."""
     trace = after.trace
     dead = frozenset(role for role, code in trace.exits.items() if code == -_SIGKILL)
     began: bool | None = after.ran[0] > 0
     if startable and COMMAND in dead and not began:
         # The command may have been killed between its exec and its first output. Its calls were recorded only if
-        # it was the watched process. Otherwise it is not known whether it began.
+        # it was the watched process. Otherwise it is not known whether the command began.
         began = "execve" in trace.calls[COMMAND] if COMMAND in trace.calls else None
     return Point(
         dead=dead,
@@ -127,7 +127,7 @@ def _of_runs(after: Aftermath, point: Point) -> Iterator[str]:
                 yield "said never to have begun although it had"
             if began and not _was_announced(attempt, history):
                 yield "ran before its row said so"
-            # A command that cannot be executed fails at every try. Any other one must begin when it is tried again.
+            # A command that cannot be executed fails at every try. Any other command must begin at the next try.
             causes = {seen.cause for seen in evidence}
             if after.again and attempt is task.current and said == {"no"} and not causes & {"exec", "chdir"}:
                 yield "asked again, and still not begun"

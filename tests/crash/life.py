@@ -29,7 +29,7 @@ from outlive.keeper import (
     process_tree,
     settle,
     supervise,
-    take_over,  # noqa: F401 - imported before the fork, as everything that a life needs
+    take_over,  # noqa: F401 - imported before the fork, like every module that a life needs
 )
 from outlive.keeper.observation import (
     record_left_open,  # noqa: F401 - imported before the fork
@@ -52,7 +52,7 @@ from tests.crash.tree import FailAt, KillAt, Trace, run_traced
 LAUNCHER: Final = "0"
 INTERMEDIATE: Final = "0.0"
 KEEPER: Final = "0.0.0"
-WITNESS: Final = "0.0.0.0"  # noqa: S104 - a fork path, not an address
+WITNESS: Final = "0.0.0.0"  # noqa: S104 - a role in the tree of forks, not an address
 COMMAND: Final = "0.0.0.0.0"
 ADOPTER: Final = "0.1.0"
 
@@ -67,7 +67,7 @@ QUEUED: Final = f"{ORDINARY} # queued"
 # A command whose keeper and witness have had another task before, in another state directory.
 AGAIN: Final = f"{ORDINARY} # again"
 UNSTARTABLE: Final = "/no/such/program"
-NOWHERE: Final = KillAt("nobody", 0)  # follows the tree without stopping at its calls
+NOWHERE: Final = KillAt("nobody", 0)  # no process has this role, so the tree runs without stops at its calls
 PATIENCE_S: Final = 4.0
 _HURRY: Final = 200
 
@@ -77,10 +77,10 @@ _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes the name
 
 @dataclass(frozen=True)
 class Aftermath:
-    """What a disturbed life left behind, at each step of the recovery."""
+    """The state that a disturbed life left behind, at each step of the recovery."""
 
     trace: Trace
-    answers: tuple[str, ...]  # the output of the launcher, and of the second launch
+    answers: tuple[str, ...]  # the output of the first and the second launch
     ran: tuple[int, int]  # the number of runs of the command after the point, and in the end
     again: Trace | None  # the second launch, if no id had been printed
     found: Snapshot  # the ledger after the point
@@ -96,7 +96,7 @@ class Aftermath:
 
 
 class Life:
-    """A place for one task at a time, to be created inside `drive` and closed."""
+    """A state directory for one task at a time, to be created inside `drive` and closed."""
 
     def __init__(self, script: str = ORDINARY) -> None:
         shared = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
@@ -120,13 +120,13 @@ class Life:
             surroundings=Surroundings(environ={"PATH": os.defpath}, umask=0o077),
             session="a session",
             key="k",
-            key_scope="ended",  # the key stays taken, whatever was killed
-            observe="off",  # the observer's thread would change the trace in every run; other tests kill it
+            key_scope="ended",  # the key stays taken, whichever process was killed
+            observe="off",  # the observer's thread would change the trace in every run; other tests kill observers
             claims=(lock("l"),) if script == QUEUED else (),
         )
         self._script = script
         _make_small_and_fast()
-        # A keeper rehearses the settlement when its command has run for a while. Here it always does, or never.
+        # A keeper rehearses the settlement when its command has run for a while. Here it always does, or never does.
         supervise._REHEARSES_AFTER = 0.0 if script == GATED else 3600.0
         self.freeze()
 
@@ -164,7 +164,7 @@ class Life:
         if spawner == 0:
             keepers = become_detached()
             run(self._other_home, self._request.but(command=from_shell_text("exit 0"), key=None), utc_now())
-            select.select(list(keepers._channels), [], [])  # until the keeper is idle
+            select.select(list(keepers._channels), [], [])  # wait until the keeper is idle
             os._exit(self._launch())
         return abs(os.waitstatus_to_exitcode(os.waitpid(spawner, 0)[1]))
 
@@ -203,7 +203,7 @@ class Life:
         kill: KillAt | None = None,
         fail: FailAt | None = None,
     ) -> Trace:
-        """Run a life from the beginning, disturbed or not, and leave its state as it is."""
+        """Run a life from the beginning, disturbed or not, and keep the state that it leaves."""
         self._reset()
         return run_traced(
             program or self.launch,
@@ -214,7 +214,7 @@ class Life:
         )
 
     def clear_up(self, trace: Trace, *, ask_again: bool = True) -> Aftermath:
-        """Bring a life to its end as the caller would, and return what each step found."""
+        """Bring a life to its end as a caller would, and return the state after each step."""
         damage = []
         ran, found = self.count_runs(), self.snapshot()
         again = None
@@ -257,7 +257,7 @@ def _say(line: str) -> bool:
     try:
         os.write(1, line.encode() + b"\n")
     except OSError:
-        return False  # the failing disk is the one with the caller's output
+        return False  # the failing disk is the disk with the caller's output
     return True
 
 
@@ -278,6 +278,6 @@ def _make_small_and_fast() -> None:
     Deadlines stay unchanged. The search for orphans of a dead task examines every process of the machine. Two processes
     are enough here.
     """
-    settle._TIDIES_ONE_IN = 1 << 60  # never: it would depend on the random task id, and change the trace
+    settle._TIDIES_ONE_IN = 1 << 60  # never, because it would depend on the random task id and change the trace
     time.sleep = lambda seconds: _sleep(float(seconds) / _HURRY)
     process_tree._all_pids = lambda: [1, os.getpid()]

@@ -1,4 +1,4 @@
-"""Planted bugs that a careful programmer could write; each must be caught by name.
+"""Planted bugs that a careful programmer could write. The sweep must name the invariant that a bug breaks.
 
 A sweep without findings proves something only if it would have found these bugs.
 """
@@ -38,7 +38,7 @@ class Mutant:
 
 
 def replace(owner: object, name: str, planted: object) -> None:
-    """Replace an existing attribute; an attribute that is missing raises an error."""
+    """Replace an existing attribute. A missing attribute raises an error."""
     getattr(owner, name)
     setattr(owner, name, planted)
 
@@ -71,7 +71,7 @@ def insert_row_before_lock() -> None:
 def reap_before_recording() -> None:
     """Reap the command before its exit status is on the disk.
 
-    After that, no other process can read the status.
+    After the reaping, no other process can read the status.
     """
 
     def watch(record_fd: int, command: int, voice: int, _: int) -> None:

@@ -31,7 +31,7 @@ FORK_EVENTS: Final = frozenset({1, 2, 3})  # fork, vfork, clone
 EVENT_STOP: Final = 128
 SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
 STOP_SIGNALS: Final = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
-_WAIT_ALL: Final = 0x40000000  # __WALL: also threads and children that signal by something else
+_WAIT_ALL: Final = 0x40000000  # __WALL: wait also for threads, and for children whose end sends no SIGCHLD
 
 # TRACESYSGOOD marks system call stops. TRACEFORK, TRACEVFORK and TRACECLONE attach the new process. TRACEEXEC
 # replaces the SIGTRAP of an exec. EXITKILL kills the tracees if the tracer dies.
@@ -56,11 +56,11 @@ class CallStop(ctypes.Structure):
     """`struct ptrace_syscall_info`, which is the same on every architecture."""
 
     _fields_ = (
-        ("stage", ctypes.c_uint8),  # ENTRY, or another value at the exit
+        ("stage", ctypes.c_uint8),  # ENTRY at the entry of a call, another value at its exit
         ("arch", ctypes.c_uint32),
         ("instruction_pointer", ctypes.c_uint64),
         ("stack_pointer", ctypes.c_uint64),
-        ("value", ctypes.c_int64),  # at entry the number of the call, at exit its result
+        ("value", ctypes.c_int64),  # the number of the call at its entry, and the result at its exit
         ("args", ctypes.c_uint64 * 6),
         ("_seccomp", ctypes.c_uint64),
     )
@@ -97,7 +97,7 @@ def _exit_code(program: Callable[[], object]) -> int:
 
 
 def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) -> int:
-    """Fork a child that calls both functions; only calls of `program` are traced."""
+    """Fork a child that calls both functions. Only the calls of `program` are traced."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -105,7 +105,7 @@ def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) ->
             os.kill(os.getpid(), signal.SIGSTOP)
             os._exit(_exit_code(program))
         finally:
-            os._exit(71)  # after any exception, the child must not go on with its parent's code
+            os._exit(71)  # whatever exception occurs, the child must not continue with its parent's code
     os.waitpid(pid, os.WUNTRACED)
     try:
         _ptrace(_SEIZE, pid, 0, _OPTIONS)
@@ -245,7 +245,7 @@ def is_heap_call(name: str, stop: CallStop) -> bool:
 
 
 def current_call(pid: int) -> str | None:
-    """Return the call that a process is blocked in; None if it is running or gone."""
+    """Return the call that a process is blocked in, or None if the process is running or gone."""
     try:
         number = Path(f"/proc/{pid}/syscall").read_text().split()[0]
     except (OSError, IndexError):
@@ -256,13 +256,13 @@ def current_call(pid: int) -> str | None:
 def current_processor() -> int:
     """Return the processor on which this process runs.
 
-    It is field 39 of stat(5).
+    The processor is field 39 of /proc/self/stat.
     """
     return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[36])
 
 
 def parent_of(pid: int) -> int:
-    """Return the parent process of a process or thread; 0 if it is gone."""
+    """Return the parent process of a process or thread, or 0 if the process is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""What a life leaves on the disk besides its rows: files, locks and the ledger."""
+"""The remains of a life on the disk, besides its rows: files, locks and the ledger."""
 
 import os
 from pathlib import Path

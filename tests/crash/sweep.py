@@ -20,41 +20,41 @@ from tests.crash.tree import FailAt, KillAt, Trace
 WRITES: Final = frozenset(
     {"write", "pwrite64", "fsync", "fdatasync", "ftruncate", "fallocate", "openat", "rename", "mkdir", "mknodat"}
 )
-# Calls that leave nothing behind when their process dies: they only read, or take a lock that is then freed.
+# Calls after which a killed process leaves no trace: they only read, or take a lock that the kernel then frees.
 _TRACELESS: Final = frozenset(
     {"chdir", "fcntl", "fstat", "getcwd", "getdents64", "geteuid", "getpid", "getrandom", "gettid", "lstat"}
     | {"newfstatat", "poll", "pread64", "prlimit64", "read", "set_robust_list", "stat"}
 )
-# After so many missed points in a row, a sweep is over. One miss is not enough, because the scheduling of two
+# A sweep ends after this number of missed points in a row. One miss is not enough, because the scheduling of two
 # processes changes a trace by a call or two.
 _LAST_MISSES: Final = 3
 _TRIES: Final = 20
 _HUNTS = 3
 _NEVER: Final = 1 << 30
-_MOST_HANGS: Final = 3  # each costs seconds, and further ones show nothing new
+_MOST_HANGS: Final = 3  # each of these points costs seconds, and further points show nothing new
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Which process of which kind of life is disturbed, and how."""
+    """The settings of a sweep: the disturbed process, the kind of life and the kind of disturbance."""
 
     role: str
     also: tuple[str, ...] = ()
-    errno: int | None = None  # the calls of `names` fail; without it, the process is killed
+    errno: int | None = None  # the calls of `names` fail with this number; if it is None, the process is killed
     persistent: bool = False  # every later call of `names` fails too
     names: frozenset[str] = WRITES
     script: str = ORDINARY
-    since: str | None = None  # from the first call of this name on; before it, there is no other process
-    distinct: bool = False  # without the points after a traceless call, which are like the points before it
-    ruin: str | None = None  # the state in which a dead task is left; then the reconciler is disturbed
-    looks: int = 3  # number of undisturbed lives; the shortest one has the points that every life has
+    since: str | None = None  # the sweep begins at the first call of this name, before which there is no other process
+    distinct: bool = False  # skip the points after a call in `_TRACELESS`, because they equal the points before
+    ruin: str | None = None  # how a task is left without processes, before the reconciler is disturbed
+    looks: int = 3  # number of undisturbed lives; every life has the points of the shortest of them
 
     def stage(self) -> Life:
-        """Create the place for the lives of this sweep."""
+        """Create the state directory for the lives of this sweep."""
         return Life(self.script)
 
     def disturb(self, life: Life, number: int) -> Trace:
-        """Run one life, disturbed at its point, to its end."""
+        """Run one life to its end, disturbed at the point with this number."""
         program = life.reconcile if self.ruin else None
         if self.errno is None:
             return life.trace(program, kill=KillAt(self.role, number, self.also))
@@ -77,7 +77,7 @@ class Sweep:
         ]
 
     def judge(self, life: Life, trace: Trace, ruined: Point | None) -> tuple[str, list[str]]:
-        """Bring a disturbed life to its end; return its outcome and the broken invariants."""
+        """Bring a disturbed life to its end, and return its outcome and the broken invariants."""
         after = life.clear_up(trace, ask_again=ruined is None)
         point = ruined or point_of(after, self.role if self.errno else None, startable=self.script != UNSTARTABLE)
         broken = violations(after, point)
@@ -141,7 +141,7 @@ def hunt(
     prey: str,
     near: tuple[str, int] | None,
 ) -> Report:
-    """Visit points with a planted bug, nearest first, until the sweep reports it.
+    """Visit points with a planted bug, nearest first, until the sweep reports the bug.
 
     The report must name the right invariant. The order of two processes at a point depends on chance, so all points are
     visited several times.
@@ -195,7 +195,7 @@ def _outcome(after: Aftermath) -> str:
 
 
 def _ruin(life: Life, kind: str) -> Point:
-    """Leave a task without keeper and witness; every life begins with this task."""
+    """Leave a task without keeper and witness. Every life then begins with this task."""
     clean = life.trace()
     if kind == "recorded":
         number = len(clean.calls[KEEPER])

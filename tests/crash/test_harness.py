@@ -1,4 +1,4 @@
-"""The crash harness itself: every sweep of the product relies on these properties."""
+"""The crash harness itself. Every sweep of Outlive relies on these properties."""
 
 import errno
 import os
@@ -46,12 +46,12 @@ def wait_until(is_true: Callable[[], bool]) -> bool:
 
 
 def state_of(pid: int) -> str:
-    """Return the state letter of a process that was not waited for: Z if it is dead."""
+    """Return the state letter of a child that was not reaped. The letter is Z if the child is dead."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def before(name: str, program: Callable[[], object], role: str = "0") -> KillAt:
-    """Find the first call of a name in an undisturbed run."""
+    """Return the point before the first call with this name, found in an undisturbed run."""
     return KillAt(role, drive(lambda: run_traced(program)).calls[role].index(name))
 
 
@@ -145,7 +145,7 @@ def test_failed_write_returns_an_error_and_writes_nothing(tmp_path: Path, answer
         return "ok"
 
     def program() -> None:
-        # mkdir reports the outcome, because a write might be one of those that fail.
+        # The program reports the outcome by mkdir, because a write might fail as well.
         (tmp_path / " ".join(answer(letter) for letter in (b"a", b"b", b"c"))).mkdir()
         os.waitpid(in_child(lambda: write_file(tmp_path / "child", b"fine")), 0)
 

@@ -18,7 +18,7 @@ def reports() -> dict[str, Report]:
     began = time.monotonic()
     found = {report.name: report for report in run_apart(SWEEPS)}
     for report in found.values():
-        print(report)  # noqa: T201 - shown with -rP, and with a failure
+        print(report)  # noqa: T201 - pytest shows the report with -rP, and if a test fails
     print(f"{_points(found)} points in {time.monotonic() - began:.0f} s")  # noqa: T201
     return found
 
@@ -37,15 +37,15 @@ def _points(found: dict[str, Report]) -> int:
 def test_no_single_kill_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
     """One process is killed before any of its calls.
 
-    The command runs at most once, and has one ending, one notice and the true exit code. No ending stays unreported. An
-    ending is reported twice only under the same notice id, and only if the first report was not recorded.
+    The command runs at most once, and its task has one ending, one notice and the true exit code. No ending stays
+    unreported. An ending is reported twice only under one notice id, and only if the first report was not recorded.
     """
     assert not reports[name].violations, str(reports[name])
 
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if s.also])
 def test_no_double_kill_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """Only if keeper and witness die together may an ending be lost."""
+    """An ending may be lost only if keeper and witness die together."""
     assert not reports[name].violations, str(reports[name])
 
 
@@ -64,7 +64,7 @@ def test_sweep_hits_every_point(reports: dict[str, Report], name: str) -> None:
 
 
 def test_sweeps_have_at_least_a_thousand_points(reports: dict[str, Report]) -> None:
-    """The documentation may rely on this number."""
+    """The documentation may state this number."""
     assert _points(reports) >= 1000
 
 

@@ -1,7 +1,7 @@
-"""Run a function as a traced process tree, and kill or fail it at one system call.
+"""Run a function as a traced process tree, and kill a process or fail a system call in it.
 
 A process is named by its role, which follows the forks: "0" runs the function, "0.0" is its first child, and "0.0.1" is
-the second child of that one. Process ids change from run to run, and roles do not.
+the second child of "0.0". Process ids change from run to run, and roles do not.
 
 A point is a number of calls of one role. Two kinds of call do not count. Calls of the memory allocator (brk, anonymous
 mmap and the like) depend on what the parent allocated before, and no other process can see them. A call that the kernel
@@ -46,7 +46,7 @@ class FailAt:
 
     role: str
     call: int
-    names: frozenset[str]  # only these are counted; also calls of the allocator, if named
+    names: frozenset[str]  # only these calls are counted, including calls of the allocator if they are named
     errno: int
     persistent: bool = False  # every later call in `names` fails too
 
@@ -66,13 +66,13 @@ class Trace:
     If a point was given, only the calls of its roles are recorded, and only until the point is hit.
     """
 
-    hit: bool = False  # the kill and the failure that were requested have happened
+    hit: bool = False  # whether the requested kill and the requested failure have happened
     killed: str | None = None  # the call before which the victim was killed
-    victims: tuple[str, ...] = ()  # the killed roles; those without a living process are left out
+    victims: tuple[str, ...] = ()  # the killed roles, without roles that had no living process
     failed: list[str] = field(default_factory=list)
     calls: dict[str, list[str]] = field(default_factory=dict)  # role -> names of its calls
     exits: dict[str, int] = field(default_factory=dict)  # role -> exit code, or -signal
-    hung: dict[str, str] = field(default_factory=dict)  # survivor's role -> its last call
+    hung: dict[str, str] = field(default_factory=dict)  # role of a surviving process -> its last call
 
 
 @dataclass(slots=True)
@@ -92,10 +92,10 @@ class _Tracer:
         self.fail = fail
         self.fail_seen = 0
         self.processes: dict[int, _Process] = {}
-        self.watched = {point.role for point in (kill, fail) if point}  # empty: all roles
+        self.watched = {point.role for point in (kill, fail) if point}  # empty: all roles are watched
 
     def follow(self, root: int, timeout_s: float) -> Trace:
-        """Trace the tree until no process of it is left; kill the rest after the timeout."""
+        """Trace the tree until all its processes have ended. After the timeout, kill the remaining processes."""
         self.processes[root] = _Process(root, "0")
         deadline = time.monotonic() + timeout_s
         while True:
@@ -103,7 +103,7 @@ class _Tracer:
             signal.sigtimedwait([signal.SIGCHLD], max(0.0, deadline - time.monotonic()))
             stops, alone = ptrace.take_stops()
             for pid, status in stops:
-                # ESRCH: the process was killed while it was stopped. Its end is reported separately.
+                # ESRCH means that the process was killed while it was stopped. Its end is reported separately.
                 with suppress(ProcessLookupError):
                     self._serve(pid, status)
             # Without children, no descendant is left either: this process is a subreaper, so every living
@@ -112,13 +112,13 @@ class _Tracer:
                 return self.trace
             if time.monotonic() >= deadline:
                 self._end_all()
-                deadline = time.monotonic() + 0.1  # again, for processes that were forked in the meantime
+                deadline = time.monotonic() + 0.1  # then kill again, because of processes forked meanwhile
 
     def _end_all(self) -> None:
         for process in self.processes.values():
             last = ptrace.current_call(process.pid) or ptrace.name_of(process.last_number)
             self.trace.hung.setdefault(process.role, last)
-            with suppress(ProcessLookupError):  # a thread that an exec has ended
+            with suppress(ProcessLookupError):  # this thread was ended by an exec of its process
                 os.kill(process.pid, signal.SIGKILL)
 
     def _adopt(self, pid: int, parent: _Process | None) -> None:

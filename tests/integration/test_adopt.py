@@ -84,10 +84,10 @@ def test_adopted_process_is_listed_copied_and_reported(bench: Bench, start: Star
     shown = bench.show(task)
     assert output_of(bench, task) == "before\nafter\n"
     assert (shown["state"], shown["settled_by"]) == ("failed", "adopter")
-    assert (shown["exit_code"], shown["reason"]) in {(3, None), (None, EXIT_UNKNOWN)}, "by what the kernel tells"
+    assert (shown["exit_code"], shown["reason"]) in {(3, None), (None, EXIT_UNKNOWN)}, "not the true exit code"
     [notice] = bench.json("inbox", "--session", "s-1")["notices"]
     assert "not started by Outlive and not observed" in notice["text"]
-    assert log.read_text() == "before\nafter\n", "the file itself is left as it is"
+    assert log.read_text() == "before\nafter\n", "the process's own output file was changed"
 
 
 def test_adopted_process_fails_with_unknown_exit_code_when_its_parent_does_not_wait(bench: Bench, start: Start) -> None:
@@ -101,7 +101,7 @@ def test_adopted_process_fails_with_unknown_exit_code_when_its_parent_does_not_w
     assert (shown["state"], shown["exit_code"], shown["reason"]) == ("failed", None, EXIT_UNKNOWN)
     assert shown["ended_at"] is not None
     assert "only the parent of the process knows its exit code" in bench.ok("show", task)
-    assert "its output cannot be read" in bench.ok("show", task), "it goes to a pipe"
+    assert "its output cannot be read" in bench.ok("show", task), "the output goes to a pipe, so Outlive cannot read it"
 
 
 def test_unknown_exit_code_is_failed_unless_a_cancel_was_requested() -> None:
@@ -115,11 +115,11 @@ def test_cancel_ends_an_adopted_process_and_its_children(bench: Bench, start: St
     """A cancel ends an adopted process with its children, and leaves unrelated processes alive."""
     process, bystander = start("sleep 600 & sleep 600"), start("sleep 600")
     task = adopt(bench, process)
-    below = wait_until(lambda: _children(process.pid)[1:] and _children(process.pid), "its children")
+    below = wait_until(lambda: _children(process.pid)[1:] and _children(process.pid), "the children of the process")
     bench.ok("cancel", task)
     reaped(process)
     assert bench.show(task)["state"] == "cancelled"
-    wait_until(lambda: not any(map(is_alive, below)), "their end")
+    wait_until(lambda: not any(map(is_alive, below)), "the end of the process and its children")
     assert bystander.poll() is None
 
 
@@ -138,8 +138,8 @@ def test_adopted_process_gets_a_new_keeper_when_its_keeper_is_killed(
     wait_until(lambda: output_of(bench, task) == "one\n", "the first line")
     keeper = wait_until(lambda: bench.find_keeper(task), "the keeper")
     kill(keeper)
-    wait_until(lambda: not is_alive(keeper), "its end")
-    assert bench.json("list")["tasks"][0]["state"] == "running", "whoever looks finds it another keeper"
+    wait_until(lambda: not is_alive(keeper), "the end of the keeper")
+    assert bench.json("list")["tasks"][0]["state"] == "running", "`list` gave the process no new keeper"
     (bench.project / "two").touch()
     wait_until(lambda: output_of(bench, task) == "one\ntwo\n", "the second line")
     (bench.project / "go").touch()
@@ -235,8 +235,8 @@ def test_adopt_accepts_the_id_that_a_client_gave_its_own_command(bench: Bench, s
         "npm run dev",
         "the server",
     )
-    wait_until(lambda: output_of(bench, task) == "ready\n", "its output")
-    assert bench.json("hand-off", "--session", "s-1")["foreign"] == [], "it is a task now"
+    wait_until(lambda: output_of(bench, task) == "ready\n", "the output of the adopted command")
+    assert bench.json("hand-off", "--session", "s-1")["foreign"] == [], "the task is still a client command"
     bench.ok("cancel", task)
     reaped(process)
     assert told(bench, "s-1") == [task]

@@ -1,4 +1,4 @@
-"""Unusual callers and unfortunate timing. Each case has broken a guarantee of Outlive once."""
+"""Unusual callers and unfortunate timing. Each of these cases once broke a guarantee of Outlive."""
 
 from __future__ import annotations
 
@@ -382,7 +382,7 @@ def test_wait_continues_when_the_ledger_is_replaced(bench: Bench) -> None:
     waiter = subprocess.Popen(
         bench.command("wait", task), env=bench.env, cwd=bench.project, stderr=subprocess.PIPE, text=True
     )
-    wait_until(lambda: any("/done" in path for path in _opened(waiter.pid)), "the waiter")
+    wait_until(lambda: any("/done" in path for path in _opened(waiter.pid)), "`wait` to open the FIFO of the task")
     for suffix in ("", "-wal", "-shm"):
         Path(bench.home.ledger + suffix).unlink(missing_ok=True)
     bench.run("list")
@@ -508,10 +508,10 @@ while time.time() < end:
 
 @pytest.mark.parametrize("pause", ["0", "0.001", "0.005", "0.02"])
 def test_cancel_ends_a_process_that_forks_and_exits_repeatedly(bench: Bench, pause: str) -> None:
-    """Such a process has a new id at each check, so `cancel` sends the signal to its process group."""
+    """A process that forks and exits has a new id at each check, so `cancel` signals its process group."""
     (bench.project / "hop.py").write_text(HOP)
     task = bench.launch(f"{sys.executable} hop.py {pause} & sleep 60")
-    wait_until(lambda: "ready" in bench.ok("output", task), "the first hop")
+    wait_until(lambda: "ready" in bench.ok("output", task), "the first fork of the process")
     done = bench.run("cancel", task)
     assert (done.returncode, bench.show(task)["state"]) == (0, "cancelled")
     assert not any(_hoppers(bench) for _ in range(100))
@@ -522,10 +522,10 @@ def test_cancel_ends_or_reports_a_process_that_also_leaves_its_group(bench: Benc
     """If a process forks, exits and changes its group repeatedly, `cancel` ends it or exits with 5."""
     (bench.project / "hop.py").write_text(HOP)
     task = bench.launch(f"{sys.executable} hop.py {pause} leave & sleep 60")
-    wait_until(lambda: "ready" in bench.ok("output", task), "the first hop")
+    wait_until(lambda: "ready" in bench.ok("output", task), "the first fork of the process")
     done = bench.run("cancel", task)
     state = bench.show(task)["state"]
-    if any(_hoppers(bench) for _ in range(100)):  # one scan of /proc may miss the process, also in the keeper
+    if any(_hoppers(bench) for _ in range(100)):  # the test's or the keeper's scan of /proc may miss the process
         assert (done.returncode, state) == (5, "failed")
     else:
         # The keeper may kill the last process after it has already counted the process as a survivor.
@@ -665,7 +665,7 @@ def test_retried_foreground_task_ends_with_the_session_that_retried_it(bench: Be
     wait_until(lambda: bench.row(task).state == "running" and len(bench.row(task).attempts) == 2)
     session.kill()
     session.wait()
-    wait_until(lambda: bench.row(task).state == "cancelled", "its end")
+    wait_until(lambda: bench.row(task).state == "cancelled", "the task to be cancelled")
 
 
 def test_launch_refused_for_lack_of_descriptors_leaves_no_bundle(bench: Bench) -> None:
@@ -710,7 +710,7 @@ def test_sdk_launches_eight_tasks_or_names_the_limit_when_descriptors_are_few(be
         assert done.stdout == "8 8 set()\n"
     else:
         assert done.stdout.startswith("0 0 {"), done.stdout
-        assert done.stdout.count("ulimit -n") == 1, "one reason, and it names the limit"
+        assert done.stdout.count("ulimit -n") == 1, "the limit is not named exactly once"
     assert bench.json("audit")["findings"] == []
 
 

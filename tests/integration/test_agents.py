@@ -28,8 +28,8 @@ def pids_of(marker: Path) -> list[int]:
     return [int(line) for line in marker.read_text().split()] if marker.exists() else []
 
 
-def test_answer_and_cost_are_in_the_result(agents: Agents) -> None:
-    """The document, `result` and the notice have the answer, the model, the tokens and the cost."""
+def test_result_of_an_agent_has_answer_and_cost(agents: Agents) -> None:
+    """The JSON of `show` has the answer, model, tokens and cost, and `result` prints the model and the answer."""
     shown = agents.ended(
         "say thinking", "call echo hi", "cost 0.25", "answer The file is fine.", options=("--model", "m1")
     )
@@ -53,8 +53,8 @@ def test_prompt_reaches_the_client_unchanged_on_its_standard_input(agents: Agent
     assert agents.wait(done)["agent"]["answer"] == prompt
 
 
-def test_unavailable_model_is_replaced_by_the_next_one_also_of_another_client(agents: Agents) -> None:
-    """Each attempt keeps its model and error, and the session is told the ending once.
+def test_unavailable_model_is_replaced_by_the_next_model_of_any_client(agents: Agents) -> None:
+    """Each attempt keeps its model and error, and the session has one pending notice.
 
     Rows 12 and 13 of the acceptance scenarios.
     """
@@ -74,10 +74,10 @@ def test_unavailable_model_is_replaced_by_the_next_one_also_of_another_client(ag
     ]
     assert [each["agent"]["error"] for each in shown["attempts"]] == ["Overloaded (529)", "429 rate limit", None]
     kinds = {notice["kind"]: notice["state"] for notice in shown["notices"]}
-    assert kinds == {"retrying": "dismissed", "ended": "pending"}, "the ending replaces what was not told yet"
+    assert kinds == {"retrying": "dismissed", "ended": "pending"}, "the retry notice stayed pending"
 
 
-def test_retry_on_another_model_is_told_at_the_next_turn_with_both_models(agents: Agents) -> None:
+def test_retry_on_another_model_is_reported_with_both_models(agents: Agents) -> None:
     """The notice names the model that was unavailable, and the one that works now.
 
     Row 13 of the acceptance scenarios.
@@ -109,8 +109,8 @@ def test_model_that_was_unavailable_is_not_tried_first_by_the_next_agent(agents:
     assert "bot:m1 was unavailable lately" in launch["why"]
 
 
-def test_one_failure_is_told_once_when_no_model_is_available(agents: Agents) -> None:
-    """After the last model the task has failed, as `unavailable`.
+def test_failure_is_reported_once_when_no_model_is_available(agents: Agents) -> None:
+    """If every model is unavailable, the task fails with the reason `unavailable`.
 
     Row 14 of the acceptance scenarios.
     """
@@ -125,36 +125,36 @@ def test_one_failure_is_told_once_when_no_model_is_available(agents: Agents) -> 
 
 @pytest.mark.parametrize("error", ["401 invalid api key", "prompt is too long for the context window"])
 def test_refused_or_stopped_run_is_not_tried_again(agents: Agents, error: str) -> None:
-    """Another model would not help with a wrong key or a full context."""
+    """After a wrong key or a full context, no other model is tried, because it would fail too."""
     shown = agents.ended(f"error {error}", "exit 1", options=("--fallback", "m2", "--retries", "2"))
     assert len(shown["attempts"]) == 1
     assert shown["reason"] in ("refused", "stopped")
 
 
-def test_broken_client_continues_its_session_with_retries(agents: Agents) -> None:
-    """An attempt that had worked is continued in the same session."""
+def test_retry_continues_the_session_of_a_broken_client(agents: Agents) -> None:
+    """If an attempt breaks after it has done work, the next attempt continues the same session."""
     shown = agents.ended("again? answer went on", "call echo hi", "exit 9", options=("--retries", "1"))
     assert [each["agent"]["class"] for each in shown["attempts"]] == ["broken", "broken"] or shown[
         "state"
     ] == "succeeded"
     sessions = {each["agent"]["session"] for each in shown["attempts"]}
-    assert len(sessions) == 1, "the second attempt continued the first one's session"
+    assert len(sessions) == 1, "the second attempt did not continue the session of the first attempt"
 
 
-def test_success_without_a_final_event_is_no_answer(agents: Agents) -> None:
-    """A client that exits with 0 after a failure has not answered."""
+def test_exit_code_0_without_a_final_event_is_no_answer(agents: Agents) -> None:
+    """If the client exits with 0 but prints no final event, the task has failed."""
     shown = agents.ended("say I am almost", "exit 0")
     assert (shown["state"], shown["agent"]["class"]) == ("failed", "broken")
 
 
 def test_blank_answer_is_no_answer(agents: Agents) -> None:
-    """A final event with nothing but blanks says nothing."""
+    """If the answer in the final event is blank, the task has failed."""
     shown = agents.ended("answer  ")
     assert (shown["state"], shown["agent"]["class"]) == ("failed", "broken"), shown["agent"]
 
 
 def test_question_ends_the_run_and_is_answered_in_the_same_session(agents: Agents) -> None:
-    """The question is in the notice, in `result` and in JSON; `--resume` continues the session.
+    """The notice, `result` and the JSON have the question. `--resume` continues the session with the answer.
 
     Row 49 of the acceptance scenarios.
     """
@@ -170,7 +170,7 @@ def test_question_ends_the_run_and_is_answered_in_the_same_session(agents: Agent
 
 
 def test_session_of_a_running_agent_is_not_continued(agents: Agents) -> None:
-    """Two runs would mix into one transcript.
+    """A second run of the session is refused, because the client would write both runs into one transcript.
 
     Row 49 of the acceptance scenarios.
     """
@@ -185,7 +185,7 @@ def test_session_of_a_running_agent_is_not_continued(agents: Agents) -> None:
 
 
 def test_identical_tool_calls_end_the_agent_as_a_runaway(agents: Agents) -> None:
-    """Twenty identical calls in a row are enough; the ending says so.
+    """After twenty identical calls in a row, the agent is ended, and the ending gives this reason.
 
     Row 18 of the acceptance scenarios.
     """
@@ -196,7 +196,7 @@ def test_identical_tool_calls_end_the_agent_as_a_runaway(agents: Agents) -> None
 
 
 def test_total_of_tool_calls_ends_the_agent_as_a_runaway(agents: Agents) -> None:
-    """Different calls are counted too; their limit is in the user's settings."""
+    """The setting `most_calls` limits the number of all tool calls, including different ones."""
     agents.configure("most_calls = 50")
     shown = agents.ended("count 60", "sleep 60")
     assert (shown["state"], shown["reason"]) == ("failed", "runaway")
@@ -206,14 +206,14 @@ def test_total_of_tool_calls_ends_the_agent_as_a_runaway(agents: Agents) -> None
     ("option", "reason"), [(("--budget", "0.50"), "cost_limit"), (("--max-tokens", "1500"), "token_limit")]
 )
 def test_limits_of_cost_and_tokens_end_the_agent(agents: Agents, option: tuple[str, ...], reason: str) -> None:
-    """The agent is ended while it runs, and not tried again."""
+    """An agent that exceeds the limit is ended while it runs, and no other attempt is made."""
     shown = agents.ended("cost 0.30", "sleep 0.2", "cost 0.30", "sleep 60", options=(*option, "--fallback", "m2"))
     assert (shown["state"], shown["reason"], shown["agent"]["class"]) == ("failed", reason, "stopped")
     assert len(shown["attempts"]) == 1
 
 
 def test_turn_limit_ends_the_agent(agents: Agents) -> None:
-    """Outlive counts turns itself, so the limit holds for every client."""
+    """Outlive counts the turns itself, so `--max-turns` works for every client."""
     shown = agents.ended("count 3", "sleep 60", options=("--max-turns", "2"))
     assert (shown["state"], shown["reason"]) == ("failed", "turn_limit")
 
@@ -227,7 +227,7 @@ def test_turn_limit_ends_the_agent(agents: Agents) -> None:
     ],
 )
 def test_limits_hold_for_all_attempts_together(agents: Agents, step: str, option: tuple[str, ...], reason: str) -> None:
-    """What an unavailable model has used counts for the next model too."""
+    """The cost, tokens and turns of an earlier attempt count towards the limits of the next attempt."""
     steps = ("m1? error Overloaded", "m1? exit 1", "m2? sleep 60", f"again? {step}", "again? sleep 60")
     shown = agents.ended(step, *steps, options=(*option, "--model", "m1", "--fallback", "m2"))
     assert [each["reason"] for each in shown["attempts"]] == ["unavailable", reason], shown["attempts"]
@@ -238,7 +238,7 @@ def test_limits_hold_for_all_attempts_together(agents: Agents, step: str, option
 
 
 def test_silent_client_is_replaced_after_the_idle_timeout(agents: Agents) -> None:
-    """Errors and retries of the client are no progress, so the next model is tried.
+    """Errors that a client prints do not count as progress, so the next model is tried after the idle timeout.
 
     Row 16 of the acceptance scenarios.
     """
@@ -253,7 +253,7 @@ def test_silent_client_is_replaced_after_the_idle_timeout(agents: Agents) -> Non
     ]
 
 
-def test_running_tool_is_not_silence(agents: Agents) -> None:
+def test_idle_timeout_does_not_end_an_agent_while_its_tool_runs(agents: Agents) -> None:
     """A tool that prints nothing for longer than the idle timeout does not end the agent.
 
     Row 16 of the acceptance scenarios.
@@ -263,14 +263,14 @@ def test_running_tool_is_not_silence(agents: Agents) -> None:
 
 
 def test_client_that_does_not_exit_after_its_answer_is_ended_with_success(agents: Agents) -> None:
-    """The answer counts, and the ending says that the client had to be ended."""
+    """The task succeeds with the answer, and its ending says that the client did not exit by itself."""
     shown = agents.ended("answer ok", "sleep 120", options=("--idle-timeout", "1s"))
     assert (shown["state"], shown["agent"]["answer"]) == ("succeeded", "ok")
     assert "did not exit" in shown["detail"]
 
 
-def test_agents_of_one_model_wait_for_each_other_in_order(agents: Agents) -> None:
-    """With room for one, the second begins after the first, and a cancelled waiter frees nothing.
+def test_agents_wait_for_a_slot_of_their_model_in_order(agents: Agents) -> None:
+    """With one slot for the model, the third agent waits for the first, even after the second was cancelled.
 
     Rows 5 and 6 of the acceptance scenarios.
     """
@@ -280,7 +280,7 @@ def test_agents_of_one_model_wait_for_each_other_in_order(agents: Agents) -> Non
     second = agents.launch("answer 2", options=("--model", "m1"))
     third = agents.launch("answer 3", options=("--model", "m1"))
     free = agents.ended("answer other", options=("--model", "m2"))
-    assert free["state"] == "succeeded", "another model has its own room"
+    assert free["state"] == "succeeded", "an agent of another model had to wait"
     agents.bench.ok("cancel", second)
     assert agents.bench.show(third)["state"] == "queued"
     assert first in agents.bench.show(third)["waiting_for"]["text"]
@@ -289,8 +289,8 @@ def test_agents_of_one_model_wait_for_each_other_in_order(agents: Agents) -> Non
     assert agents.bench.show(first)["settled_at"] <= agents.bench.show(third)["started_at"]
 
 
-def test_fallback_waits_for_the_room_of_the_model_that_really_runs(agents: Agents) -> None:
-    """The claims of an attempt are those of its own model."""
+def test_fallback_waits_for_a_slot_of_the_model_that_it_runs(agents: Agents) -> None:
+    """The second attempt runs another model, so it waits until a slot of that model is free."""
     agents.configure("at_once = 1")
     go = agents.bench.root / "go"
     busy = agents.launch(f"until {go}", "answer 1", options=("--model", "m2"))
@@ -298,7 +298,7 @@ def test_fallback_waits_for_the_room_of_the_model_that_really_runs(agents: Agent
         "m1? error Overloaded", "m1? exit 1", "answer 2", options=("--model", "m1", "--fallback", "m2")
     )
     wait_until(lambda: agents.bench.show(task)["attempt"] == 2, "the second attempt")
-    wait_until(lambda: agents.bench.show(task)["waiting_for"], "its place in the queue")
+    wait_until(lambda: agents.bench.show(task)["waiting_for"], "the second attempt to wait in the queue")
     go.touch()
     assert agents.wait(task)["agent"]["model"] == "m2"
     agents.wait(busy)
@@ -325,7 +325,7 @@ def test_agents_nested_too_deeply_are_refused(agents: Agents) -> None:
 
 
 def test_agent_is_refused_when_its_depth_is_not_known(agents: Agents) -> None:
-    """Inside a task with a cleared environment, no agent is launched.
+    """In a task that has cleared its environment, the nesting depth is unknown, so no agent is launched.
 
     Row 7 of the acceptance scenarios.
     """
@@ -337,8 +337,8 @@ def test_agent_is_refused_when_its_depth_is_not_known(agents: Agents) -> None:
     assert "how deep is not known" in agents.bench.ok("output", task)
 
 
-def test_unstable_category_has_no_say_about_an_overriding_model(agents: Agents) -> None:
-    """A stable override of an unstable category is stable, and the other way round."""
+def test_model_option_decides_whether_an_agent_is_unstable(agents: Agents) -> None:
+    """`--model` replaces the model of the category, so only its own setting `unstable` counts."""
     agents.configure(
         more='[agents.categories.quick]\nmodel = "shaky"\nunstable = true\n'
         '[agents.categories.calm]\nmodel = "solid"\n[agents.models.wobbly]\nunstable = true\n'
@@ -355,8 +355,8 @@ def test_unstable_category_has_no_say_about_an_overriding_model(agents: Agents) 
     assert list(found.values()) == [True, False, False, True]
 
 
-def test_settings_of_a_repository_choose_nothing(agents: Agents) -> None:
-    """A settings file that lies in the project is refused."""
+def test_agent_is_refused_when_the_settings_file_is_in_the_project(agents: Agents) -> None:
+    """The agent is refused, because a repository must not configure which programs run."""
     inside = agents.bench.project / "conf/outlive"
     inside.mkdir(parents=True)
     (inside / "config.toml").write_text(agents.settings.read_text())
@@ -367,7 +367,7 @@ def test_settings_of_a_repository_choose_nothing(agents: Agents) -> None:
 
 
 def test_cancel_reaches_the_shells_that_a_client_leaves_behind(agents: Agents) -> None:
-    """A shell in a Unix session of its own ends together with the agent."""
+    """A cancel also ends a shell that the client has started in another Unix session."""
     marker = agents.bench.root / "pids"
     task = agents.launch(
         f"shell echo $$ >> {marker}; trap '' INT TERM HUP; while :; do sleep 0.1; done", "sleep 60", "answer never"
@@ -380,7 +380,7 @@ def test_cancel_reaches_the_shells_that_a_client_leaves_behind(agents: Agents) -
 
 
 def test_cancel_reaches_the_agents_that_an_agent_launched(agents: Agents) -> None:
-    """The tasks below a cancelled agent are cancelled as well.
+    """If an agent is cancelled, the agents that it launched are cancelled too.
 
     Row 24 of the acceptance scenarios.
     """
@@ -389,14 +389,14 @@ def test_cancel_reaches_the_agents_that_an_agent_launched(agents: Agents) -> Non
     task = agents.launch(f"call {inner}", "sleep 60", "answer never")
     below = wait_until(
         lambda: [one["id"] for one in agents.bench.json("list", "--all")["tasks"] if one["parent"] == task],
-        "the inner one",
+        "the task of the inner agent",
     )
     agents.bench.ok("cancel", task)
     assert [agents.bench.show(one)["state"] for one in (task, *below)] == ["cancelled", "cancelled"]
 
 
-def test_background_agent_of_an_agent_outlives_it(agents: Agents) -> None:
-    """The end of the parent leaves a background agent running."""
+def test_background_agent_outlives_the_agent_that_launched_it(agents: Agents) -> None:
+    """The launched agent still runs and answers after the launching agent has ended."""
     go = agents.bench.root / "go"
     inner = " ".join(agents.bench.command("agent", "--", f'"$(printf "until {go}\\nanswer late")"'))
     parent = agents.ended(f"call {inner}", "answer ok")
@@ -406,8 +406,8 @@ def test_background_agent_of_an_agent_outlives_it(agents: Agents) -> None:
     assert agents.wait(below["id"])["agent"]["answer"] == "late"
 
 
-def test_foreground_agent_of_an_agent_ends_with_it(agents: Agents) -> None:
-    """It outlives the tool call that launched it and the session of its parent, and not its parent."""
+def test_foreground_agent_ends_with_the_agent_that_launched_it(agents: Agents) -> None:
+    """The launched agent survives the end of the tool call and of the session, but ends with the launching agent."""
     go = agents.bench.root / "go"
     agents.bench.ok("session", "begin", "--session", "s-1")
     inner = " ".join(agents.bench.command("agent", "--foreground", "--", "'sleep 600'"))
@@ -437,8 +437,8 @@ def test_foreground_agent_of_an_agent_ends_with_it(agents: Agents) -> None:
         (("--stdin", "--", "x"), "--stdin"),
     ],
 )
-def test_wrong_use_starts_nothing(agents: Agents, words: tuple[str, ...], fact: str) -> None:
-    """The error names what is wrong."""
+def test_invalid_agent_command_starts_no_task(agents: Agents, words: tuple[str, ...], fact: str) -> None:
+    """Each invalid command line exits with 2 and an error that names the mistake."""
     done = agents.bench.run("agent", *words, env={"PATH": "/usr/bin:/bin"})
     assert done.returncode == 2, done.stderr
     assert fact in done.stderr
@@ -447,8 +447,8 @@ def test_wrong_use_starts_nothing(agents: Agents, words: tuple[str, ...], fact: 
 
 @pytest.mark.parametrize("client", ["codex", "gemini", "silent"])
 @pytest.mark.parametrize("limit", ["--budget", "--max-tokens"])
-def test_limit_that_a_client_cannot_keep_is_refused(agents: Agents, client: str, limit: str) -> None:
-    """The client does not tell what it uses, or only at its end. A limit on the turns always holds."""
+def test_limit_is_refused_when_the_client_does_not_report_its_use(agents: Agents, client: str, limit: str) -> None:
+    """`--budget` and `--max-tokens` need a client that reports its use while it runs. `--max-turns` does not."""
     program = f'[agents.clients.{client}]\ncommand = ["sh"]\n'
     lines = '[agents.clients.silent.lines]\nanswer = { when = { type = "result" }, text = "result" }\n'
     agents.configure(more=program + (lines if client == "silent" else ""))
@@ -462,7 +462,7 @@ def test_limit_that_a_client_cannot_keep_is_refused(agents: Agents, client: str,
 
 
 def test_same_key_is_the_same_agent_and_another_prompt_is_refused(agents: Agents) -> None:
-    """The prompt is a part of what a key stands for.
+    """A launch with the same key and prompt returns the first task. Another prompt with this key is refused.
 
     Row 9 of the acceptance scenarios.
     """
@@ -474,10 +474,10 @@ def test_same_key_is_the_same_agent_and_another_prompt_is_refused(agents: Agents
 
 
 def test_agent_is_adopted_when_its_keeper_is_killed(agents: Agents) -> None:
-    """Its answer is read from the output that the client went on to write."""
+    """The client continues to write its output, and the new keeper reads the answer from this output."""
     go = agents.bench.root / "go"
     task = agents.launch("say before", f"until {go}", "answer after", options=("--session", "s-1"))
-    wait_until(lambda: agents.bench.find_keeper(task), "its keeper")
+    wait_until(lambda: agents.bench.find_keeper(task), "the keeper of the agent")
     agents.bench.kill(task, "keeper")
     agents.bench.ok("list")
     go.touch()
@@ -486,18 +486,18 @@ def test_agent_is_adopted_when_its_keeper_is_killed(agents: Agents) -> None:
 
 
 def test_lost_agent_keeps_its_transcript(agents: Agents) -> None:
-    """Keeper, witness and client are killed: the task is lost, and what it had done can be read."""
+    """If keeper, witness and client are killed, the task is lost, but `transcript` still prints what the agent said."""
     task = agents.launch("say I have begun", "sleep 60", options=("--session", "s-1"))
-    wait_until(lambda: "begun" in Path(agents.bench.files(task).output).read_text(), "its words")
+    wait_until(lambda: "begun" in Path(agents.bench.files(task).output).read_text(), "the first text of the agent")
     agents.bench.kill(task, "keeper", "witness", "command")
-    shown = wait_until(lambda: (found := agents.bench.show(task))["settled_at"] and found, "its end")
+    shown = wait_until(lambda: (found := agents.bench.show(task))["settled_at"] and found, "the ending of the agent")
     assert shown["state"] == "lost"
     assert shown["agent"]["class"] is None
     assert "I have begun" in agents.bench.ok("transcript", task)
 
 
-def test_manual_retry_of_an_agent_continues_after_an_unavailable_model(agents: Agents) -> None:
-    """`retry` takes the next model, and the earlier attempt stays on record."""
+def test_retry_command_starts_an_agent_again_after_an_unavailable_model(agents: Agents) -> None:
+    """`retry` starts a second attempt, and the record keeps the error of the first attempt."""
     flag = agents.bench.root / "flag"
     task = agents.ended("m1? error Overloaded", "m1? exit 1", f"until {flag}", "answer ok", options=("--model", "m1"))
     assert task["reason"] == "unavailable"
@@ -509,13 +509,13 @@ def test_manual_retry_of_an_agent_continues_after_an_unavailable_model(agents: A
 
 
 def test_hand_off_names_client_model_progress_and_cost_of_a_running_agent(agents: Agents) -> None:
-    """The next session learns what the agent has done so far."""
+    """The hand-off also has the last text of the agent."""
     go = agents.bench.root / "go"
     agents.bench.ok("session", "begin", "--session", "s-1")
     task = agents.launch(
         "cost 0.75", "say I read all files", f"until {go}", "answer ok", options=("--model", "m1", "--session", "s-1")
     )
-    wait_until(lambda: agents.bench.show(task)["agent"]["cost_usd"], "its progress")
+    wait_until(lambda: agents.bench.show(task)["agent"]["cost_usd"], "the cost of the agent so far")
     text = agents.bench.ok("hand-off", "--session", "s-1")
     go.touch()
     assert "agent bot:m1" in text
@@ -525,7 +525,7 @@ def test_hand_off_names_client_model_progress_and_cost_of_a_running_agent(agents
 
 
 def test_lost_ledger_is_rebuilt_with_its_agents(agents: Agents) -> None:
-    """The restored task is an agent with its answer."""
+    """The restored record says that the task is an agent, and has its model and its answer."""
     task = agents.ended("cost 0.10", "answer kept", options=("--model", "m1"))
     for path in Path(agents.bench.home.path).glob("ledger.sqlite*"):
         path.unlink()
@@ -536,7 +536,7 @@ def test_lost_ledger_is_rebuilt_with_its_agents(agents: Agents) -> None:
 
 
 def test_client_gets_no_variable_of_the_session_that_launched_it(agents: Agents) -> None:
-    """The session, the socket and the token of the launching client are not passed on."""
+    """Variables with the session or the token of the launching client are removed from the agent's environment."""
     marks = {
         "CLAUDECODE": "1",
         "CLAUDE_CODE_SESSION_ID": "s-9",
@@ -550,8 +550,8 @@ def test_client_gets_no_variable_of_the_session_that_launched_it(agents: Agents)
     assert "OUTLIVE_TASK=" in text
 
 
-def test_session_that_a_killed_client_did_not_write_down_is_begun_anew(agents: Agents) -> None:
-    """The attempt that could not continue costs no retry, and the next one has a session of its own."""
+def test_new_session_begins_when_the_client_did_not_store_the_old_one(agents: Agents) -> None:
+    """The client cannot continue the session, so a further attempt begins a new one. This uses up no retry."""
     shown = agents.ended(
         "again? error No conversation found with this session",
         "again? exit 1",

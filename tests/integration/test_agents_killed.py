@@ -25,7 +25,7 @@ LONGEST_S = 240
 
 
 def victim_of(bench: Bench, task: str, who: str) -> int | None:
-    """Return a living process of a task's newest attempt, or None."""
+    """Return the id of a running process of a task's newest attempt, or None if that process has ended."""
     files = bench.files(task, bench.row(task).current.number)
     if who == "keeper":
         return next((pid for pid in processes_named(KEEPER_NAME) if files.control in open_files(pid)), None)
@@ -35,18 +35,18 @@ def victim_of(bench: Bench, task: str, who: str) -> int | None:
 
 
 class Killer:
-    """Kills of random processes of random running agents, one after the other, until all agents have ended."""
+    """A loop that kills random processes of running agents, one after the other."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench, self._chance = bench, random.Random(SEED)
         self.is_over = threading.Event()
         self.victims: list[tuple[str, str]] = []
-        """Task and process of each kill."""
+        """The task and the role of each killed process."""
         self.most = 0
         """The greatest number of agents that ran at the same time."""
 
     def __call__(self) -> None:
-        """Kill until all agents have ended, or until there were enough kills."""
+        """Kill processes until all agents have ended or `KILLS` processes were killed."""
         while len(self.victims) < KILLS and not self.is_over.is_set():
             running = [each["id"] for each in self._bench.json("list", "--state", "running", "--limit", "0")["tasks"]]
             self.most = max(self.most, len(running))
@@ -71,10 +71,10 @@ def heard_by(bench: Bench, session: str) -> list[Any]:
 
 
 def check_endings(bench: Bench, launch: Callable[[int, str], str]) -> None:
-    """Launch forty agents, kill random processes of them until all have ended, and check every ending.
+    """Launch forty agents, kill random processes of these agents, and check every ending.
 
     `launch` gets a number and the answer that the agent's model gives, and returns the id of the task. The session
-    reads its notices while agents are launched, killed and tried again. An agent may only be without an answer if one
+    reads its notices while agents are launched, killed and tried again. An agent may end without an answer only if one
     of its processes was killed.
     """
     chance, killer = random.Random(SEED), Killer(bench)
@@ -90,16 +90,16 @@ def check_endings(bench: Bench, launch: Callable[[int, str], str]) -> None:
             until = time.monotonic() + LONGEST_S
             while bench.run("wait", *answers, "--no-ack", "--timeout", "2s").returncode == 4:
                 heard += heard_by(bench, "s-1")
-                assert time.monotonic() < until, "they did not end"
+                assert time.monotonic() < until, f"some agents did not end within {LONGEST_S} s"
         finally:
             killer.is_over.set()
         killing.result()
     heard += heard_by(bench, "s-1")
     assert 1 <= killer.most <= SLOTS
-    assert len(killer.victims) >= min(KILLS, AGENTS) // 2, "the kills must hit something"
+    assert len(killer.victims) >= min(KILLS, AGENTS) // 2, "too few processes were killed"
     _check_answers(bench, answers, {task for task, _ in killer.victims})
     told = [each["task"]["id"] for each in heard if each["kind"] in ("ended", "lost")]
-    assert sorted(told) == sorted(answers), "each ending once"
+    assert sorted(told) == sorted(answers), "an ending was not reported, or was reported twice"
     wait_until(lambda: not [pid for task in answers for pid in marked_with(task)], "the end of every process")
 
 
@@ -130,7 +130,7 @@ def test_forty_agents_end_once_each_while_their_processes_are_killed(bench: Benc
 
 
 def marked_with(task: str) -> list[int]:
-    """Return the processes that have a task's mark in their environment."""
+    """Return the processes whose environment has the variable `OUTLIVE_TASK` of a task."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -1,6 +1,7 @@
-"""The records of background agents: what stays, what is told, and what may be deleted.
+"""The records of background agents: what is kept, what is reported, and what may be deleted.
 
-Most tests repeat a bug that an in-memory manager of agents had (oh-my-openagent, pull request 2293).
+Most tests check for a bug that another program, which kept its agents in memory, once had (oh-my-openagent, pull
+request 2293).
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ def agents(bench: Bench) -> Agents:
 
 
 def texts_of(bench: Bench, task: str) -> list[str]:
-    """Return what an agent has said, in the order of the transcript."""
+    """Return the texts of an agent, in the order of the transcript."""
     found = bench.json("transcript", task)["entries"]
     return [each["text"] for each in found if each["role"] == "assistant"]
 
 
 def notices_of(bench: Bench, session: str) -> list[Any]:
-    """Tell a session its notices, and return them."""
+    """Return the notices that `inbox` prints for a session."""
     found: list[Any] = bench.json("inbox", "--session", session)["notices"]
     return found
 
@@ -57,8 +58,8 @@ def expire(bench: Bench, task: str) -> None:
         ({"created": 1795028814271}, "2026-11-18T19:06:55Z", 1795028816),
     ],
 )
-def test_transcript_sorts_times_as_numbers_whatever_their_shape(agents: Agents, moments: tuple[Any, ...]) -> None:
-    """Messages are in the order of their times, and those with equal times in the order of their arrival.
+def test_transcript_sorts_times_as_numbers_in_every_format(agents: Agents, moments: tuple[Any, ...]) -> None:
+    """Messages are in the order of their times. Messages with equal times are in the order of their arrival.
 
     The final answer has no time, and stays last.
     """
@@ -71,7 +72,7 @@ def test_transcript_sorts_times_as_numbers_whatever_their_shape(agents: Agents, 
 
 @pytest.mark.parametrize("how", ["failed", "cancelled", "timed_out"])
 def test_agent_that_did_not_answer_stays_on_record(agents: Agents, how: str) -> None:
-    """An error deletes nothing: `show`, `list`, `result` and `transcript` have it, and the session is told once.
+    """`list`, `show`, `result` and `transcript` still print the agent, and its ending is reported once.
 
     Row 41 of the acceptance scenarios.
     """
@@ -79,7 +80,7 @@ def test_agent_that_did_not_answer_stays_on_record(agents: Agents, how: str) -> 
     options = ("--timeout", "1s") if how == "timed_out" else ()
     task = agents.launch("say I have begun", "call echo hi", end, options=("--session", "s-1", *options))
     if how == "cancelled":
-        wait_until(lambda: "hi" in Path(agents.bench.files(task).output).read_text(), "its work")
+        wait_until(lambda: "hi" in Path(agents.bench.files(task).output).read_text(), "the output of the tool call")
         agents.bench.ok("cancel", task, "--session", "s-2")
     shown = agents.wait(task)
     assert (shown["state"], shown["agent"]["class"]) == (how, "broken" if how == "failed" else "stopped")
@@ -95,7 +96,7 @@ def test_agent_that_did_not_answer_stays_on_record(agents: Agents, how: str) -> 
 
 
 def test_sweep_leaves_an_agent_whose_ending_was_not_delivered(agents: Agents) -> None:
-    """After the session was told, and after its retention, the record with answer and transcript is deleted.
+    """`sweep` deletes an expired record only after its ending was delivered to the session.
 
     Row 42 of the acceptance scenarios.
     """
@@ -111,7 +112,7 @@ def test_sweep_leaves_an_agent_whose_ending_was_not_delivered(agents: Agents) ->
 
 
 def test_answer_is_kept_for_its_retention_after_the_session_was_told(agents: Agents) -> None:
-    """Telling an ending does not delete it, so the answer can be read again.
+    """`result` can print the answer again, because a delivered record is kept until its deletion date.
 
     Row 41 of the acceptance scenarios.
     """
@@ -122,8 +123,8 @@ def test_answer_is_kept_for_its_retention_after_the_session_was_told(agents: Age
     assert agents.bench.show(shown["id"])["delete_after"] > (utc_now() + timedelta(minutes=50)).isoformat()
 
 
-def test_last_of_three_agents_is_told_as_the_last(agents: Agents) -> None:
-    """Two still run, then one; only after the last one all have ended, and nothing is told again.
+def test_notice_of_the_last_agent_says_that_all_have_ended(agents: Agents) -> None:
+    """The notices say that two tasks still run, then one, then that all have ended. No notice is repeated.
 
     Row 27 of the acceptance scenarios.
     """
@@ -142,8 +143,8 @@ def test_last_of_three_agents_is_told_as_the_last(agents: Agents) -> None:
     assert notices_of(agents.bench, "s-1") == []
 
 
-def test_group_of_three_agents_ends_with_one_notice_that_has_all(agents: Agents) -> None:
-    """An agent that fails counts as one that has ended, and the last notice lists all three.
+def test_last_notice_of_a_group_lists_all_its_agents(agents: Agents) -> None:
+    """The last notice lists the two agents that succeeded and the agent that failed.
 
     Row 27 of the acceptance scenarios.
     """
@@ -160,14 +161,14 @@ def test_group_of_three_agents_ends_with_one_notice_that_has_all(agents: Agents)
 
 
 def released_agents(agents: Agents, *options: str) -> list[tuple[str, Path]]:
-    """Launch three agents, of which the second fails, each with the file that lets it end."""
+    """Launch three agents, and return each one with the file that lets it end. The second agent fails."""
     goes = [agents.bench.root / f"go{number}" for number in range(3)]
     ends = ("answer one", "exit 3", "answer three")
     return [(agents.launch(f"until {go}", end, options=options), go) for go, end in zip(goes, ends, strict=True)]
 
 
 def test_answer_and_transcript_stay_when_the_client_deletes_its_session(agents: Agents) -> None:
-    """They are read from the output that Outlive keeps, and not from the client's own files."""
+    """Outlive reads the answer and the transcript from the output of the task, not from the client's own files."""
     shown = agents.ended("say thinking", "call echo hi", "answer done")
     agents.program.with_name(f"{agents.program.name}.{shown['agent']['session']}").unlink()
     agents.program.unlink()
@@ -176,8 +177,8 @@ def test_answer_and_transcript_stay_when_the_client_deletes_its_session(agents: 
     assert "echo hi" in agents.bench.ok("transcript", shown["id"], "--tools")
 
 
-def test_agent_ends_when_it_has_waited_too_long_for_the_room_of_its_model(agents: Agents) -> None:
-    """The waiting agent ends with that reason, and the running one goes on.
+def test_agent_times_out_when_it_waits_too_long_for_a_slot_of_its_model(agents: Agents) -> None:
+    """The waiting agent times out with the reason `queue_timeout`, and the running agent continues.
 
     Row 17 of the acceptance scenarios.
     """
@@ -191,7 +192,7 @@ def test_agent_ends_when_it_has_waited_too_long_for_the_room_of_its_model(agents
 
 
 def test_notice_of_a_group_names_questions_attempts_and_kept_worktrees(agents: Agents) -> None:
-    """The one notice of a group tells of each agent what its own notice would tell, and where the answers are."""
+    """The notice of the group has, for each agent, the facts that a separate notice would have."""
     Worktree(agents.bench.project).commit(a="1\n")
     listed = agents.bench.root / "list"
     prompts = ("call echo 2 > a\nanswer one", "ask May I?", "m1? error Overloaded (529)\nm1? exit 1\nanswer three")
@@ -208,8 +209,8 @@ def test_notice_of_a_group_names_questions_attempts_and_kept_worktrees(agents: A
     assert "  more: outlive result ID, outlive transcript ID --tools" in told["text"]
 
 
-def test_removed_worktree_is_not_told_as_a_change_since_the_task(agents: Agents) -> None:
-    """Neither the notice nor `show` says that the directory or the repository is gone."""
+def test_worktree_that_outlive_removed_is_not_reported_as_drift(agents: Agents) -> None:
+    """Outlive itself removed the worktree, so neither the notice nor `show` says that the directory is gone."""
     Worktree(agents.bench.project).commit(a="1\n")
     shown = agents.ended("call cat a", "answer ok", options=("--worktree", "--session", "s-1"))
     assert shown["drift"] is None
@@ -217,8 +218,8 @@ def test_removed_worktree_is_not_told_as_a_change_since_the_task(agents: Agents)
     assert "is gone" not in told["text"] + agents.bench.ok("show", shown["id"])
 
 
-def test_worktree_that_was_kept_and_is_gone_now_is_told(agents: Agents) -> None:
-    """Outlive did not remove it, so the reader must know."""
+def test_kept_worktree_that_is_gone_now_is_reported(agents: Agents) -> None:
+    """Outlive did not remove the worktree, so `show` says that the directory is gone."""
     Worktree(agents.bench.project).commit(a="1\n")
     shown = agents.ended("call echo 2 > a", "answer ok", options=("--worktree",))
     shutil.rmtree(shown["agent"]["worktree"])

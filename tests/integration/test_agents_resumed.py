@@ -1,4 +1,4 @@
-"""Sessions of agents that are continued: by one task at a time, with each cost counted once."""
+"""Continuing the session of an agent: only one task may do it at a time, and each cost is counted once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def agents(bench: Bench) -> Agents:
 
 
 def test_two_resumes_at_the_same_time_start_one_agent(agents: Agents) -> None:
-    """Most clients would write both runs into one transcript, so one of the callers is refused."""
+    """Most clients would write both runs into one transcript, so all callers but one are refused."""
     bench = agents.bench
     before = agents.ended("answer hello")
     words = bench.command("agent", "--resume", before["id"], "--", "sleep 30")
@@ -40,7 +40,7 @@ def test_two_resumes_at_the_same_time_start_one_agent(agents: Agents) -> None:
 
 
 def test_retry_does_not_continue_a_session_in_which_another_task_works(agents: Agents) -> None:
-    """The same holds for a new attempt of the task that began the session."""
+    """`retry` is refused even for the task that began the session."""
     before = agents.ended("call true", "exit 3")
     other = agents.bench.ok("agent", "--resume", before["id"], "--", "sleep 30")
     refused = agents.bench.run("retry", before["id"])
@@ -51,9 +51,9 @@ def test_retry_does_not_continue_a_session_in_which_another_task_works(agents: A
 
 
 def test_session_that_its_client_has_open_is_not_continued(agents: Agents) -> None:
-    """A client's process works in it, which may even be the one that launches the agent.
+    """The agent is refused while a process of the client has the session open, even if this process launches the agent.
 
-    The session may be continued when its process has begun another session, or is gone.
+    The session can be continued when the process has begun another session or has ended.
     """
     bench, clients = agents.bench, Clients()
     try:
@@ -73,7 +73,7 @@ def test_session_that_its_client_has_open_is_not_continued(agents: Agents) -> No
         clients.kill_all()
 
 
-# Claude Code reports what the whole session has cost, and nothing if it is killed.
+# Claude Code reports the cost of the whole session. If it is killed, it reports no cost.
 SESSION_COST = """
 import json, os, sys, time
 words = sys.argv[1:]
@@ -92,7 +92,7 @@ print(json.dumps(end), flush=True)
 
 
 def test_cost_of_a_session_is_counted_once_whichever_of_its_tasks_is_continued(agents: Agents) -> None:
-    """The cost of a run is without all earlier runs of its session, also without those of other tasks."""
+    """The cost of a run excludes all earlier runs of its session, including the runs of other tasks."""
     bench = agents.bench
     program = bench.root / "claude.py"
     program.write_text(SESSION_COST)
@@ -105,9 +105,9 @@ def test_cost_of_a_session_is_counted_once_whichever_of_its_tasks_is_continued(a
     first = agents.ended("begin")["id"]
     assert [resumed(first), resumed(first)] == ["1.0", "1.0"]
     killed = bench.ok("agent", "--resume", first, "--", "wait")
-    wait_until(lambda: bench.show(killed)["agent"]["turns"], "the first words")
+    wait_until(lambda: bench.show(killed)["agent"]["turns"], "the first text of the agent")
     bench.ok("cancel", killed)
-    assert resumed(killed) == "2.0"  # with what the killed run did not report
+    assert resumed(killed) == "2.0"  # including the cost that the killed run did not report
     assert resumed(killed) == "1.0"
 
 
@@ -115,14 +115,14 @@ def test_cost_of_a_session_is_counted_once_whichever_of_its_tasks_is_continued(a
     "words", [("--model=--yolo",), ("--fallback=other:-x",), ("--client", "bot", "--resume=--yolo")]
 )
 def test_name_that_looks_like_an_option_of_the_client_is_refused(agents: Agents, words: tuple[str, ...]) -> None:
-    """A client would take it for an option, for instance for one that allows everything."""
+    """The client would read such a name as an option, for example as an option that allows every tool."""
     done = agents.bench.run("agent", *words, "--", "answer hello")
     assert done.returncode == 2, done.stdout
     assert "begins with" in done.stderr
 
 
 def test_prompt_that_would_be_an_option_of_the_client_is_refused(agents: Agents) -> None:
-    """The same holds for a prompt that a client takes as its last argument."""
+    """A prompt that begins with `-` is refused if the client takes the prompt as its last argument."""
     text = agents.settings.read_text()
     agents.settings.write_text(text.replace('session = "session_id"', 'session = "session_id"\nprompt = "argument"'))
     done = agents.bench.run("agent", "--", "--yolo")

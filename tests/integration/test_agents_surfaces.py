@@ -23,7 +23,7 @@ def agents(bench: Bench) -> Agents:
 
 @pytest.fixture
 def client(agents: Agents, monkeypatch: pytest.MonkeyPatch) -> Outlive:
-    """Return a Python client of that user."""
+    """Return a Python client for the user with the scripted clients."""
     monkeypatch.chdir(agents.bench.project)
     monkeypatch.delenv("OUTLIVE_SESSION", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", agents.bench.env["XDG_CONFIG_HOME"])
@@ -31,8 +31,8 @@ def client(agents: Agents, monkeypatch: pytest.MonkeyPatch) -> Outlive:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_model_launches_an_agent_and_reads_its_answer(agents: Agents, era: str) -> None:
-    """The tools `agent`, `wait`, `result` and `transcript` answer as the commands do."""
+def test_mcp_tools_launch_an_agent_and_read_its_answer(agents: Agents, era: str) -> None:
+    """The tools `agent`, `wait`, `result` and `transcript` give the same facts as the commands."""
 
     async def steps() -> None:
         async with over_stdio(agents.bench, era, MAY_RUN) as client:
@@ -52,8 +52,8 @@ def test_model_launches_an_agent_and_reads_its_answer(agents: Agents, era: str) 
     play(steps)
 
 
-def test_model_in_a_restricted_client_may_launch_no_agent(agents: Agents) -> None:
-    """The tool refuses where `run` does."""
+def test_agent_tool_is_refused_when_the_run_tool_would_be_refused(agents: Agents) -> None:
+    """The tool `agent` launches nothing where the tool `run` would be refused."""
 
     async def steps() -> None:
         async with over_stdio(agents.bench, "auto", {"OUTLIVE_SESSION": "s-1"}) as client:
@@ -65,8 +65,8 @@ def test_model_in_a_restricted_client_may_launch_no_agent(agents: Agents) -> Non
     assert agents.bench.json("list", "--all")["tasks"] == []
 
 
-def test_program_launches_an_agent_and_reads_its_answer(client: Outlive) -> None:
-    """`Outlive.agent` takes the options of the command, and `Task.answer` is the answer."""
+def test_sdk_launches_an_agent_and_reads_its_answer(client: Outlive) -> None:
+    """`Outlive.agent` takes the options of the command as arguments, and `Task.answer` returns the answer."""
     task = client.agent("cost 0.5\nanswer from a program", model="m1", budget=2, max_turns=9)
     assert task.answer is None or task.has_ended
     assert task.wait(60).answer == "from a program"
@@ -78,23 +78,23 @@ def test_program_launches_an_agent_and_reads_its_answer(client: Outlive) -> None
     assert client.run("true").wait().answer is None
 
 
-def test_program_continues_the_session_of_an_agent(client: Outlive) -> None:
-    """`resume` takes the task of the earlier agent."""
+def test_sdk_continues_the_session_of_an_agent(client: Outlive) -> None:
+    """The argument `resume` of `Outlive.agent` accepts the task of the earlier agent."""
     first = client.agent("ask Which one?").wait(60)
     again = client.agent("answer the second", resume=first).wait(60)
     assert again.answer == "the second"
 
 
 @pytest.mark.parametrize("given", [{"prompt": ""}, {"prompt": 3}, {"prompt": "x", "client": "nobody"}])
-def test_wrong_arguments_of_an_agent_are_an_error(client: Outlive, given: dict[str, object]) -> None:
-    """Nothing is launched."""
+def test_sdk_agent_raises_when_its_arguments_are_invalid(client: Outlive, given: dict[str, object]) -> None:
+    """`Outlive.agent` raises an error and launches nothing."""
     with pytest.raises((UserError, NotStarted)):
         client.agent(**given)  # type: ignore[arg-type]
     assert client.tasks() == []
 
 
-def test_coroutine_launches_an_agent(client: Outlive) -> None:
-    """The asynchronous client has the same method."""
+def test_async_client_launches_an_agent(client: Outlive) -> None:
+    """`AsyncOutlive.agent` launches an agent as `Outlive.agent` does."""
 
     async def steps() -> str | None:
         outlive = AsyncOutlive(home=client._home.path.rsplit("/", 1)[0])

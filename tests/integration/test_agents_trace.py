@@ -1,4 +1,4 @@
-"""The trace of an agent task: why it took each of its models, and how each attempt ended."""
+"""The trace of an agent task: why each model was chosen, and how each attempt ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def agents(bench: Bench) -> Agents:
 
 
 def test_trace_has_the_ending_of_each_attempt_and_why_the_next_one_began(agents: Agents) -> None:
-    """It covers the first model, the fallback, an automatic attempt, and one that `retry` began."""
+    """The trace covers the first model, the fallback, an automatic attempt and an attempt by `retry`."""
     steps = ("m1? error Overloaded", "m1? exit 1", "ask May I?")
     task = agents.ended(*steps, options=("--model", "m1", "--fallback", "m2", "--trace"))["id"]
     agents.bench.ok("retry", task)
@@ -43,11 +43,11 @@ def test_trace_has_the_ending_of_each_attempt_and_why_the_next_one_began(agents:
 
 
 def test_trace_has_the_ending_of_an_agent_whose_processes_were_killed(agents: Agents) -> None:
-    """The command that finds it lost writes that."""
+    """The command that settles the agent as lost adds the ending to the trace."""
     task = agents.launch("say I have begun", "sleep 60", options=("--trace",))
-    wait_until(lambda: "begun" in Path(agents.bench.files(task).output).read_text(), "its words")
+    wait_until(lambda: "begun" in Path(agents.bench.files(task).output).read_text(), "the first text of the agent")
     agents.bench.kill(task, "keeper", "witness", "command")
-    wait_until(lambda: agents.bench.show(task)["settled_at"], "its end")
+    wait_until(lambda: agents.bench.show(task)["settled_at"], "the ending of the agent")
     ended = agents.decisions(task)[-1]
     assert (ended["decision"], ended["state"], ended["class"], ended["settled_by"]) == (
         *("attempt_ended", "lost", None, "reconciler"),

@@ -1,4 +1,4 @@
-"""The git worktrees of agents: removed if nothing has changed in them, otherwise kept and named."""
+"""The git worktrees of agents. An unchanged worktree is removed, and a changed one is kept and named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def agents(bench: Bench) -> Agents:
 
 
 def test_unchanged_worktree_is_removed(agents: Agents) -> None:
-    """Neither the worktree nor its branch stays when the agent has changed nothing."""
+    """If the agent has changed nothing, its worktree and its branch are removed."""
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
     shown = agents.ended("call cat a", "answer nothing to do", options=("--worktree",))
@@ -36,7 +36,7 @@ def test_unchanged_worktree_is_removed(agents: Agents) -> None:
 
 @pytest.mark.parametrize("step", ["call echo 2 > a", "call echo new > b", "call git commit -qam x --allow-empty"])
 def test_changed_worktree_is_kept_and_named(agents: Agents, step: str) -> None:
-    """The notice and `result` name the directory and the branch, and the launching tree is untouched."""
+    """The notice and `result` name the directory and the branch. The project's own files are unchanged."""
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
     tree.git("config", "user.name", "a")
@@ -52,7 +52,7 @@ def test_changed_worktree_is_kept_and_named(agents: Agents, step: str) -> None:
 
 
 def test_worktree_runs_no_hook_of_the_repository(agents: Agents) -> None:
-    """Making and removing the worktree executes nothing that lies in the repository."""
+    """Creating and removing the worktree executes no hook of the repository."""
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
     hook = agents.bench.project / ".git/hooks/post-checkout"
@@ -63,7 +63,7 @@ def test_worktree_runs_no_hook_of_the_repository(agents: Agents) -> None:
 
 
 def test_worktree_outside_of_a_repository_is_refused(agents: Agents) -> None:
-    """The error names the directory, and nothing is started."""
+    """The error names the directory, and no agent is launched."""
     done = agents.bench.run("agent", "--worktree", "--", "answer")
     assert done.returncode == 2
     assert "is in no git repository" in done.stderr
@@ -79,7 +79,7 @@ HIDDEN = {
 
 @pytest.mark.parametrize("step", HIDDEN.values(), ids=HIDDEN)
 def test_worktree_with_work_that_git_does_not_report_is_kept(agents: Agents, step: str) -> None:
-    """`git status` shows none of these, and git would delete them with the worktree."""
+    """`git status` does not show ignored files and new commits. Git would delete them with the worktree."""
     tree = Worktree(agents.bench.project)
     tree.write(".gitignore", "*.ign\n")
     tree.commit(a="1\n")
@@ -91,7 +91,7 @@ def test_worktree_with_work_that_git_does_not_report_is_kept(agents: Agents, ste
 
 
 def test_branch_of_a_worktree_that_the_agent_deleted_is_named(agents: Agents) -> None:
-    """The commit is on the branch, so the user has to know its name."""
+    """The agent deleted the directory, but its commit is on the branch, so the user needs the branch's name."""
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
     commit = "call git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && rm -rf $PWD"
@@ -101,7 +101,7 @@ def test_branch_of_a_worktree_that_the_agent_deleted_is_named(agents: Agents) ->
 
 
 def test_worktree_of_an_agent_that_never_began_is_removed(agents: Agents) -> None:
-    """It was cancelled in the queue, or the task before it failed."""
+    """One agent was cancelled in the queue, and the dependency of another agent failed."""
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
     first = agents.launch("until go", "exit 1")
@@ -117,7 +117,7 @@ def test_worktree_of_an_agent_that_never_began_is_removed(agents: Agents) -> Non
 
 
 def test_worktree_is_named_when_the_next_attempt_is_cancelled_before_it_begins(agents: Agents) -> None:
-    """The first attempt has worked in it."""
+    """The first attempt changed a file in the worktree, so the worktree is kept and named."""
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
     agents.configure(more='[agents.models."bot:m2"]\nat_once = 1\n')

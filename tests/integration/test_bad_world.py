@@ -81,7 +81,7 @@ def test_result_is_refused_while_the_task_runs(bench: Bench) -> None:
 
 
 def test_result_of_a_queued_task_names_no_time(bench: Bench) -> None:
-    """It has not begun, so there is no time for which it has run."""
+    """The task has not begun, so the message gives no running time."""
     waiting = bench.launch("true", "--after", bench.launch("sleep 30"))
     done = bench.run("result", waiting)
     _refused(done, 2, "is queued and has no result yet")
@@ -376,7 +376,7 @@ def test_launch_works_or_fails_with_a_hint_when_few_descriptors_are_allowed(benc
     """With a limit of 4 to 14 file descriptors, `run` prints the id of a task that runs, or an error with a hint."""
     bench.ok("list")
     codes = {limit: _run_with_descriptors(bench, limit) for limit in range(4, 15)}
-    assert codes[14] == 0, "fourteen are enough"
+    assert codes[14] == 0, "`run` failed with 14 descriptors"
 
 
 def _run_with_descriptors(bench: Bench, limit: int) -> int:

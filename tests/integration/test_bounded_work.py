@@ -115,7 +115,7 @@ def test_inbox_counts_the_notices_that_it_does_not_show(bench: Bench) -> None:
 
 
 def test_large_group_ends_with_one_notice(bench: Bench) -> None:
-    """A group ends with one notice, also if it has more members than are read at a time."""
+    """A group ends with one notice, even if it has more members than are read at a time."""
     begin(bench, "s-1")
     owe(bench, MANY, group="g")
     with claim(bench.home, "s-1", str(bench.project)) as claimed:

@@ -220,14 +220,14 @@ def _kill_keepers(bench: Bench, task: str) -> None:
     for pid in processes_named(KEEPER_NAME, WITNESS_NAME):
         if bench.files(task).record in open_files(pid):
             kill(pid)
-            wait_until(lambda pid=pid: not is_alive(pid), "its end")  # type: ignore[misc]
+            wait_until(lambda pid=pid: not is_alive(pid), "the end of the process")  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("how", ["sleep 71", "env -i sleep 71"])
 def test_cancel_of_an_ended_task_ends_the_process_left_running(bench: Bench, how: str) -> None:
     """`cancel` ends a process that an ended task left running, and does not change the state of the task.
 
-    The process is found by its recorded identity, also if its environment lacks the variable `OUTLIVE_TASK`.
+    The process is found by its recorded identity, even if its environment lacks the variable `OUTLIVE_TASK`.
     """
     task, left = _left_behind(bench, f"setsid {how} & true")
     _kill_keepers(bench, task)
@@ -241,7 +241,7 @@ def test_cancel_of_an_ended_task_ends_the_process_left_running(bench: Bench, how
 
 
 def test_show_prints_whether_a_process_left_running_still_runs(bench: Bench) -> None:
-    """The record names the process also when it has ended, so `show` looks at the process again."""
+    """The record still names the process after its end, so `show` checks whether the process runs."""
     task, left = _left_behind(bench, "setsid sleep 75 & true")
     assert f"left      process {left} is still running: " in bench.ok("show", task)
     bench.ok("cancel", task)

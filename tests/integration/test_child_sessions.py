@@ -1,4 +1,4 @@
-"""Child sessions that a client does not see any more: unknown, then lost, and told to their parent once."""
+"""Child sessions that a client no longer sees: first unknown, then lost, and reported to their parent once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Parent:
         self.sees("present")
 
     def sees(self, sight: str) -> Any:
-        """Report a look for the child session, and return the hook's answer."""
+        """Report what the client found when it checked the child session, and return the hook's answer."""
         child = {**CHILD, "agent": "general", "parent": MINE, "sight": sight}
         return self.client.call("session.created", agent_id=MINE, children=[child])
 
@@ -49,12 +49,12 @@ class Parent:
         return found["may_stop"], [one["state"] for one in found["children"]]
 
     def prompt(self) -> str:
-        """Return what the parent is told with its next prompt."""
+        """Return the text that the hook adds to the parent's next prompt."""
         return context(self.client.call("chat.message", has_read=True))
 
     def lose(self) -> None:
-        """Look until the child session is lost."""
-        wait_until(lambda: self.sees("absent") and self.gate() == (True, ["lost"]), "the grace to be over")
+        """Report the child session as absent until it is lost."""
+        wait_until(lambda: self.sees("absent") and self.gate() == (True, ["lost"]), "the grace period to end")
 
 
 @pytest.fixture
@@ -66,13 +66,13 @@ def parent(bench: Bench) -> Iterator[Parent]:
 
 
 def pass_grace(times: float = 1) -> None:
-    """Wait for the grace period, or for several."""
+    """Wait for `times` grace periods."""
     over = time.monotonic() + GRACE_S * times
     wait_until(lambda: time.monotonic() > over, "the time to pass")
 
 
 def test_gate_waits_for_a_running_child_session_until_it_ends(parent: Parent) -> None:
-    """The gate, `list` and the hand-off name the child session. Its end needs no notice."""
+    """The gate and `list` name the child session. Its end causes no notice."""
     assert parent.gate() == (False, ["running"])
     assert f"child sessions at work in the client: {CHILD['id']} (look around" in parent.bench.ok(
         "gate", "--session", MINE
@@ -85,15 +85,15 @@ def test_gate_waits_for_a_running_child_session_until_it_ends(parent: Parent) ->
     assert parent.prompt() == ""
 
 
-def test_missing_child_session_is_lost_after_a_second_look_and_told_once(parent: Parent) -> None:
-    """The gate waits while the child session is unknown, and lets go when it is lost."""
+def test_missing_child_session_is_lost_after_a_second_check_and_reported_once(parent: Parent) -> None:
+    """The gate refuses a stop while the child session is unknown, and allows the stop when it is lost."""
     parent.sees("absent")
     parent.sees("absent")
     assert parent.gate() == (False, ["unknown"])
     assert "that the client does not see now" in parent.bench.ok("gate", "--session", MINE)
     assert parent.prompt() == ""
     pass_grace()
-    assert parent.gate() == (False, ["unknown"]), "time alone does not lose it: nobody has looked again"
+    assert parent.gate() == (False, ["unknown"]), "lost without a second check"
     parent.sees("absent")
     assert parent.gate() == (True, ["lost"])
     assert [one["state"] for one in parent.bench.json("list")["foreign"]] == ["lost"]
@@ -101,12 +101,12 @@ def test_missing_child_session_is_lost_after_a_second_look_and_told_once(parent:
     assert LOST + ": the client no longer lists it" in parent.prompt()
     assert parent.prompt() == ""
     assert parent.gate() == (True, [])
-    assert parent.sees("absent")["given_up"] == [CHILD["id"]], "the client need not look any more"
+    assert parent.sees("absent")["given_up"] == [CHILD["id"]], "the client is still asked to check"
     assert parent.gate() == (True, [])
 
 
 def test_child_session_that_cannot_be_read_is_given_more_time(parent: Parent) -> None:
-    """A failed look is no absence. Only if looks go on to fail, the child session is lost."""
+    """A failed check does not prove absence, so only checks that fail for a longer time make the child session lost."""
     parent.sees("unknown")
     pass_grace()
     parent.sees("unknown")
@@ -119,12 +119,12 @@ def test_child_session_that_cannot_be_read_is_given_more_time(parent: Parent) ->
 
 
 def test_child_session_that_comes_back_is_running_again(parent: Parent) -> None:
-    """A lost child session that is found before it was told is not told. Later, it can be lost once more."""
+    """A loss is not reported if the child session is found first. The child session can be lost again later."""
     parent.sees("absent")
     parent.sees("present")
     pass_grace()
     parent.sees("absent")
-    assert parent.gate() == (False, ["unknown"]), "the earlier look does not count any more"
+    assert parent.gate() == (False, ["unknown"]), "a check from before the child session came back was counted"
     parent.lose()
     parent.sees("present")
     assert parent.gate() == (False, ["running"])
@@ -137,7 +137,7 @@ def test_child_session_that_comes_back_is_running_again(parent: Parent) -> None:
         assert parent.gate() == (False, ["running"])
 
 
-def test_loss_is_told_even_if_the_client_forgets_the_child_session(parent: Parent) -> None:
+def test_loss_is_reported_when_the_client_forgets_the_child_session(parent: Parent) -> None:
     """A client that reads its configuration again starts its plugin anew, which reports no child sessions."""
     parent.lose()
     parent.client.call("session.created", agent_id=MINE, children=[])
@@ -145,8 +145,8 @@ def test_loss_is_told_even_if_the_client_forgets_the_child_session(parent: Paren
     assert parent.prompt() == ""
 
 
-def test_child_session_of_a_killed_client_does_not_keep_the_gate(parent: Parent) -> None:
-    """The child session ended with its client's process. Two readings of the gate are the two looks."""
+def test_gate_allows_a_stop_when_the_client_of_a_child_session_was_killed(parent: Parent) -> None:
+    """The child session ended with its client's process. Two calls of `gate` count as the two checks."""
     parent.client.end()
     assert parent.gate() == (False, ["unknown"])
     pass_grace()
@@ -158,8 +158,8 @@ def test_child_session_of_a_killed_client_does_not_keep_the_gate(parent: Parent)
     assert parent.gate() == (True, [])
 
 
-def test_loss_that_another_hook_told_meanwhile_is_not_told_again(parent: Parent) -> None:
-    """A client calls a hook for each of its tools at once. Both have read the loss before one of them tells it."""
+def test_loss_that_another_hook_reported_meanwhile_is_not_reported_again(parent: Parent) -> None:
+    """A client calls a hook for each of its tools at once. Two hooks may read the loss before one reports it."""
     parent.lose()
     with SqliteLedger(parent.bench.home.ledger, utc_now()) as ledger:
         session = Sessions(ledger).find(MINE, str(parent.bench.project))
@@ -170,8 +170,8 @@ def test_loss_that_another_hook_told_meanwhile_is_not_told_again(parent: Parent)
         assert untold_among(ledger, lost) == []
 
 
-def test_gate_asks_the_client_to_look_and_other_readers_do_not(parent: Parent) -> None:
-    """The client watches a small file, which the gate writes as long as a child session keeps it waiting."""
+def test_only_the_gate_asks_the_client_to_check_its_child_sessions(parent: Parent) -> None:
+    """The gate asks by writing a small file that the client watches, as long as it waits for a child session."""
     file = Path(parent.sees("present")["look_file"])
     assert str(file) == request_path(parent.bench.home, MINE)
     parent.bench.json("list")
@@ -180,7 +180,7 @@ def test_gate_asks_the_client_to_look_and_other_readers_do_not(parent: Parent) -
     asked = file.read_text()
     assert asked
     assert parent.sees("absent")["look_file"] == str(file)
-    assert file.read_text() == asked, "a report must not make the client look again"
+    assert file.read_text() == asked, "a report made the client check again"
     parent.lose()
     asked = file.read_text()
     parent.gate()

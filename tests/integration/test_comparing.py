@@ -58,7 +58,7 @@ def first_look(bench: Bench, task: str) -> bool:
 def begun(bench: Bench, text: str, *options: str) -> str:
     """Launch a task that works once the file `go` exists, and wait for its first snapshot."""
     task = bench.launch(f"{until(str(bench.root / 'go'))}; {text}", *options)
-    wait_until(lambda: first_look(bench, task), "the first look")
+    wait_until(lambda: first_look(bench, task), "the first snapshot")
     return task
 
 
@@ -136,7 +136,7 @@ def test_commit_by_another_process_during_the_task_is_drift(bench: Bench, tree: 
     assert notice["drift"]["moved"] is True
     assert notice["drift"]["summary"].startswith("HEAD moved while it ran (")
     assert notice["drift"]["details"][1:] == ["2 tracked files changed while it ran, read by it or not: a, b"]
-    assert "since then" not in notice["text"], "it is told with what it touched"
+    assert "since then" not in notice["text"], "a change during the task is reported as drift after the task"
     assert "HEAD moved while it ran (" in bench.ok("hand-off", "--session", "s-1")
     tree.commit(a="third\n")
     told = bench.json("show", task)["drift"]["details"]
@@ -162,12 +162,12 @@ def test_drift_is_unknown_until_the_comparison_is_complete(bench: Bench) -> None
     assert "still being compared" in notice["drift"]["summary"]
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
     assert notice["drift"]["moved"] is None
-    assert "was not compared" in notice["drift"]["summary"], "its keeper is gone, and with it whoever compares"
+    assert "was not compared" in notice["drift"]["summary"], "the keeper has exited, so no process will compare"
 
 
 @can_observe
 def test_commit_by_the_task_itself_is_no_drift(bench: Bench, tree: Worktree) -> None:
-    """A commit by the task is no drift, also if the task was only compared and the author is not known."""
+    """A commit by the task is no drift, even if the task was only compared and the author is not known."""
     del tree
     for options in ((), ("--observe", "compare")):
         task = begun(bench, "echo more >> b; git commit -q -a -m more", *options)
@@ -195,7 +195,7 @@ def test_change_before_a_late_first_snapshot_is_reported(bench: Bench) -> None:
     task = bench.launch(until(str(bench.root / "go")))
     bench.keeper(task)
     (bench.project / "b").write_text("at once\n")
-    wait_until(lambda: first_look(bench, task), "the first look")
+    wait_until(lambda: first_look(bench, task), "the first snapshot")
     found = compared(bench, task)
     assert hows(bench, found).keys() == {"b"}
     assert "changes in its first moments" in found["uncompared"]
@@ -212,7 +212,7 @@ def test_command_that_ends_before_the_first_snapshot_is_not_compared(bench: Benc
         return task if bench.show(task)["duration_s"] < 0.03 else None
 
     task = wait_until(short, "a command that was over soon, on a machine that may be busy")
-    wait_until(lambda: os.path.exists(bench.files(task).after), "the last look")
+    wait_until(lambda: os.path.exists(bench.files(task).after), "the last snapshot")
     found = bench.json("effects", task)
     assert (found["unattributed"], found["unattributed_in_all"]) == (None, None)
     assert not os.path.exists(bench.files(task).compared)
@@ -224,7 +224,7 @@ def test_task_outside_of_a_repository_is_not_compared(bench: Bench) -> None:
     """Without a repository, the effects claim nothing about changes by other processes."""
     task = bench.launch("sleep 0.2", "--cwd", str(bench.root))
     bench.run("wait", task)
-    wait_until(lambda: os.path.exists(bench.files(task).after), "the last look")
+    wait_until(lambda: os.path.exists(bench.files(task).after), "the last snapshot")
     assert bench.json("effects", task)["unattributed"] is None
 
 
@@ -241,7 +241,7 @@ def test_files_in_a_repository_made_by_the_task_are_not_unattributed(
     task = bench.launch(f"{make}; {until(str(bench.root / 'go'))}; echo g > g", "--cwd", str(place), *touches)
     wait_until((place / ".git" / "index").exists, "the repository")
     if is_beside:
-        wait_until(lambda: first_look(bench, task), "the first look")
+        wait_until(lambda: first_look(bench, task), "the first snapshot")
         tree.write("b", "another\n")
         found = compared(bench, task)
         assert (hows(bench, found), found["unattributed_in_all"]) == ({"b": "changed"}, 1)
@@ -249,7 +249,7 @@ def test_files_in_a_repository_made_by_the_task_are_not_unattributed(
         return
     (bench.root / "go").touch()
     bench.run("wait", task)
-    wait_until(lambda: os.path.exists(bench.files(task).after), "the last look")
+    wait_until(lambda: os.path.exists(bench.files(task).after), "the last snapshot")
     assert bench.json("effects", task)["unattributed"] is None
 
 
@@ -302,7 +302,7 @@ def test_files_in_a_submodule_are_reported_as_not_compared(bench: Bench, tree: W
 
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_compared_effects_report_refs_that_moved(bench: Bench, tree: Worktree, is_bare: bool) -> None:
-    """Branches, tags, notes and other refs that moved are reported, also in a bare repository."""
+    """Branches, tags, notes and other refs that moved are reported, even in a bare repository."""
     place = bench.root / "bare.git" if is_bare else bench.project
     if is_bare:
         tree.git("clone", "--quiet", "--bare", ".", str(place))
@@ -438,7 +438,7 @@ def test_declared_path_is_compared_when_the_task_runs_outside_of_a_repository(be
     assert (found["level"], found["changed"]) == ("compared", [str(other.path / "x")])
 
 
-# --- what moved since ----------------------------------------------------------------------------
+# --- drift -------------------------------------------------------------------------------
 
 
 def drifted(bench: Bench) -> Any:
@@ -449,7 +449,7 @@ def drifted(bench: Bench) -> Any:
 
 @can_observe
 def test_notice_names_files_that_changed_after_the_task(bench: Bench, tree: Worktree) -> None:
-    """Drift names files that changed after the task without a commit, also if they had uncommitted changes before."""
+    """Drift names files that changed after the task without a commit, even if they had uncommitted changes before."""
     tree.write("a", "dirty\n")
     task = begun(bench, "echo mine >> b", "--session", "s-1")
     (bench.root / "go").touch()
@@ -462,7 +462,7 @@ def test_notice_names_files_that_changed_after_the_task(bench: Bench, tree: Work
     tree.write("b", "not mine\n")
     (handed,) = bench.json("hand-off", "--session", "s-1")["ended"]
     told = drifted(bench)
-    assert handed["drift"] == bench.json("show", task)["drift"] == told, "it is the same wherever it is told"
+    assert handed["drift"] == bench.json("show", task)["drift"] == told, "the reported drift differs"
     assert f"\nsince     {'; '.join(told['details'])}\n" in bench.ok("show", task)
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
     assert len(notice["drift"]["details"]) == 2
@@ -618,12 +618,12 @@ def test_change_of_the_users_git_configuration_is_drift(bench: Bench, tree: Work
     more.unlink()
     other.write_text("[core]\n")
     user.write_text(user.read_text())
-    assert drifted(bench)["moved"] is False, "what is not included, or written as it was, changes nothing"
+    assert drifted(bench)["moved"] is False, "a file that git does not read, or an unchanged file, counts as drift"
     bench.env["HOME"] = str(bench.root)
-    assert drifted(bench)["moved"] is False, "another home of whoever reads is not another configuration"
+    assert drifted(bench)["moved"] is False, "the home directory of the reading process changes the drift"
     more.write_text("[core]\nautocrlf = true\n")
     summary = drifted(bench)["summary"]
-    assert summary.startswith(f"git's configuration changed since it ran ({str(more)[:70]}"), "a long path is cut"
+    assert summary.startswith(f"git's configuration changed since it ran ({str(more)[:70]}"), "not the cut path"
     user.write_text("")
     more.unlink()
     assert drifted(bench)["summary"].startswith("git's configuration changed since it ran (")

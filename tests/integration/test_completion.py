@@ -1,7 +1,7 @@
-"""Completion in bash, zsh and fish: the candidates, and what a key must never do.
+"""Completion in bash, zsh and fish: the candidates, and what pressing a key must never do.
 
-Bash and zsh run at a terminal of their own. There a key inserts every candidate into the line, and the line is
-executed. So the test sees the words as the shell understands them after inserting, with quotes removed.
+Bash and zsh run at a terminal of their own. There, a key inserts every candidate into the line, and the
+shell executes the line. So the test sees the words as the shell reads them after the insertion, with quotes removed.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
-# The arguments with which the scripts request ids, and with which older scripts request ids and groups.
+# The arguments with which the present scripts request ids, and older scripts request ids and groups.
 ASKED = (("candidates", "--", "outlive", "show", ""), ("tasks",), ("groups",))
-INSERT_ALL = "\x18a"  # Control-X a, bound below
+INSERT_ALL = "\x18a"  # the keys Control-X a, which `BASH` binds below
 
 BASH = r"""
 bind '"\C-xa": insert-completions'
@@ -197,7 +197,7 @@ def _candidates(bench: Bench, *words: str) -> list[str]:
 
 
 def test_candidates_include_every_verb_option_and_choice(bench: Bench) -> None:
-    """The candidates for the scripts contain every verb, alias, option and choice, also where no shell is installed."""
+    """The candidates for the scripts contain every verb, alias, option and choice. This test needs no shell."""
     assert set(_candidates(bench, "")) == {"candidates", *VERBS, *ALIASES, "help"}
     for verb in (*VERBS, *ALIASES):
         options = (*load(verb).options, JSON, HELP)
@@ -240,7 +240,7 @@ def test_verbs_and_options_declare_what_completes_them() -> None:
 
 
 def test_shell_offers_the_verbs(shell: Terminal | Fish) -> None:
-    """A shell offers all verbs and aliases, or those that begin with the typed letters, also after `help`."""
+    """A shell offers all verbs and aliases, or those that begin with the typed letters, even after `help`."""
     every = {*VERBS, *ALIASES}
     assert set(shell.offers("outlive ")) == {*every, "help"}
     assert shell.offers("outlive sho") == ["show"]
@@ -279,7 +279,7 @@ def test_shell_offers_directories_for_a_directory_option(bench: Bench, shell: Te
 
 
 def test_shell_offers_the_ids_of_the_projects_tasks(bench: Bench, shell: Terminal | Fish) -> None:
-    """Each verb that takes an id is completed with the tasks of this project, also after an option with a value."""
+    """Each verb that takes an id is completed with the tasks of this project, even after an option with a value."""
     tasks = {bench.launch("true"), bench.launch("echo 'a: b' [c] $(true)")}
     other = bench.root / "other"
     other.mkdir()
@@ -312,7 +312,7 @@ def test_shell_describes_an_id_with_state_and_command(bench: Bench) -> None:
 
 
 def test_shell_offers_group_names_without_executing_them(bench: Bench, shell: Terminal | Fish) -> None:
-    """A group's name that contains shell syntax is inserted as it is and never executed."""
+    """A group's name that contains shell syntax is inserted unchanged and never executed."""
     groups = ["$(touch owned)", "`touch owned`", "it's; touch owned", 'a:b=c@"d" \\e *', "-x", "ü"]
     for group in groups:
         bench.launch("true", f"--group={group}")

@@ -90,7 +90,7 @@ def test_output_keeps_its_words_when_a_model_reads_it(bench: Bench, task: str) -
 
 @pytest.mark.parametrize("variable", ["OUTLIVE_SESSION", "OUTLIVE_TASK", "CLAUDECODE", "GEMINI_CLI", "OPENCODE"])
 def test_output_piped_inside_a_client_is_sanitized(bench: Bench, task: str, variable: str) -> None:
-    """In the environment of a client, a pipe counts as read by a model, also if no session is named."""
+    """In the environment of a client, a pipe counts as read by a model, even if no session is named."""
     assert_harmless(bench.run("output", task, env={variable: "1"}).stdout, variable)
 
 

@@ -74,7 +74,7 @@ def test_blocking_command_ends_when_its_reader_has_gone(
     words = tuple(task if word == "TASK" else word for word in BLOCKING[verb])
     code = ends_without_reader(bench, words, ends())
     if "wait" in verb and "gate" not in verb:
-        assert code == 4, "it does not claim that the task has ended"
+        assert code == 4, "the exit code does not say that the task still runs"
     assert {each["state"] for each in bench.json("list")["tasks"]} == {"running"}
 
 

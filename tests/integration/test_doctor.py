@@ -30,19 +30,19 @@ def user(bench: Bench, tmp_path: Path) -> Path:
 
 
 def examined(bench: Bench, client: str) -> dict[str, Any]:
-    """Return what the doctor found about a client, by path."""
+    """Return what the doctor found about a client, by delivery path."""
     found = bench.json("doctor", "--client", client)["findings"]
     return {each["what"]: each for each in found if each["of"] == client}
 
 
 @pytest.mark.parametrize("client", ["claude", "gemini", "opencode", "openclaw", "cursor"])
 def test_doctor_reports_every_path_that_works(bench: Bench, user: Path, client: str) -> None:
-    """The doctor tries each path with the call that the client would make, and leaves no task running."""
+    """The doctor tries each delivery path with the call that the client would make, and leaves no task running."""
     assert examined(bench, client)["hooks"]["why"] == "not installed"
     bench.ok("install", "--client", client, "--yes")
     found = examined(bench, client)
     works = {what: each["works"] for what, each in found.items()}
-    woken = ("claude", "opencode")  # whether the other clients wake a session can only be seen in these clients
+    woken = ("claude", "opencode")  # for other clients, only a run of the client can show whether it wakes a session
     assert works == {
         "hooks": None,
         "launch": True,
@@ -55,8 +55,8 @@ def test_doctor_reports_every_path_that_works(bench: Bench, user: Path, client: 
     assert user.exists()
 
 
-def test_doctor_hints_at_install_only_for_clients_that_are_here(bench: Bench, user: Path) -> None:
-    """A user without Cursor is not told to install Outlive into it."""
+def test_doctor_hints_at_install_only_for_clients_that_exist(bench: Bench, user: Path) -> None:
+    """A user without Cursor gets no hint to install Outlive into Cursor."""
     (user / ".gemini").mkdir()
     found = bench.json("doctor")["findings"]
     hints = {each["of"]: each["hint"] for each in found if each["why"] == "not installed"}
@@ -108,7 +108,7 @@ def test_doctor_checks_the_settings_file(
 
 
 def test_doctor_reports_hooks_whose_interpreter_is_gone(bench: Bench, user: Path) -> None:
-    """If the installed hooks call an interpreter that does not exist, every path is reported as blocked."""
+    """If the installed hooks call an interpreter that does not exist, every delivery path is reported as blocked."""
     bench.ok("install", "--client", "claude", "--yes")
     settings = user / ".claude" / "settings.json"
     settings.write_text(settings.read_text().replace(bench.command("x")[0], "/nonexistent/python"))
@@ -134,7 +134,7 @@ def test_doctor_reports_client_settings_that_disable_hooks(bench: Bench, user: P
 
 
 def test_doctor_reports_why_openclaw_does_not_load_the_plugin(bench: Bench, user: Path) -> None:
-    """The doctor reports if the plugin is disabled or denied, or lacks a permission or a file."""
+    """The doctor reports a plugin that is disabled or denied, or that lacks a permission or a file."""
     bench.ok("install", "--client", "openclaw", "--yes")
     file = user / ".openclaw/openclaw.json"
     text = file.read_text()

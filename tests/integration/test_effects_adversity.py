@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of this machine are not known")
 MANY = 100_000
 MOST_KEEPER_KB = 200_000
-MOST_READER_S = 10.0  # of CPU time, which other programs of the machine do not increase
+MOST_READER_S = 10.0  # of CPU time, because other programs do not increase the CPU time of a process
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_gitignore_and_gitattributes_are_no_git_state(bench: Bench, tree: Worktr
 
 def test_repository_in_dev_shm_is_observed(bench: Bench) -> None:
     """The effects list windows and changes of a repository in /dev/shm, but no other paths below /dev."""
-    if not os.access("/dev/shm", os.W_OK):  # noqa: S108 - there it is
+    if not os.access("/dev/shm", os.W_OK):  # noqa: S108 - the test is about this directory
         pytest.skip("this machine has no /dev/shm")
     bench.env.update({name: text for name, text in ENVIRON.items() if name.startswith("GIT_")})
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
@@ -229,7 +229,7 @@ def test_repository_that_its_task_destroys_does_not_break_the_command(bench: Ben
     assert "deleted)" not in str(found)
     wrong = [path for path in (*found["changed"], *found["created"]) if not path.startswith(str(tree.path.parent))]
     assert wrong == []
-    tree.path.mkdir(exist_ok=True)  # the next call uses it as its working directory
+    tree.path.mkdir(exist_ok=True)  # the next call needs the directory as its working directory
     assert [notice["task"]["id"] for notice in bench.json("inbox", "--session", "s-1")["notices"]] == [task]
 
 
@@ -257,7 +257,7 @@ def test_locale_without_utf8_is_a_gap(bench: Bench, tree: Worktree) -> None:
     found = bench.json("effects", task)
     assert found["level"] == "partial"
     assert "the locale is not UTF-8: names that are not ASCII may be shown wrongly" in found["gaps"]
-    assert {f"{tree.path}/a", f"{tree.path}/b"} <= set(found["created"]), "the others are seen"
+    assert {f"{tree.path}/a", f"{tree.path}/b"} <= set(found["created"]), "the other files are not listed"
 
 
 def test_loops_of_symbolic_links_are_resolved_finitely(bench: Bench, tree: Worktree) -> None:
@@ -410,10 +410,10 @@ open("a.py", "w").close()
     (tree.path / "program.py").write_text(program)
     task = bench.launch(f"{sys.executable} program.py; {until('go')}", "--session", "s-1")
     keeper = bench.keeper(task)
-    for part in range(0, MANY // 500, 20):  # so that each step gets the full timeout of `wait_until`
+    for part in range(0, MANY // 500, 20):  # in steps, so that each step gets the full timeout of `wait_until`
         wait_until((tree.path / "node_modules" / f"p{part}").exists, "files")
     wait_until(lambda: (tree.path / "a.py").stat().st_size == 0, "all files")
-    assert 0 < _peak_kb(keeper) < MOST_KEEPER_KB  # the keeper runs now; after the task's end it may be gone
+    assert 0 < _peak_kb(keeper) < MOST_KEEPER_KB  # measured now, because the keeper may exit at the task's end
     (tree.path / "go").touch()
     assert bench.run("wait", task, "--no-ack").returncode == 0
     assert _peak_kb(keeper) < MOST_KEEPER_KB
@@ -505,7 +505,7 @@ def test_shortened_lists_count_what_they_leave_out(bench: Bench, tree: Worktree)
         assert len(shown[name]) == 20
         assert shown[f"{name}_in_all"] == whole[f"{name}_in_all"] == len(whole[name]) >= 45
     text = bench.ok("effects", task)
-    assert text.count("\n  and 5 more\n") == 1, "branches"
+    assert text.count("\n  and 5 more\n") == 1, "the list of branches does not count the branches that it leaves out"
     assert f"and {len(whole['windows']) - 40} more windows" in text
     if "(declared)" in text:
         assert text.rstrip().endswith("more")

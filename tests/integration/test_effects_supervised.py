@@ -1,6 +1,6 @@
-"""Programs that supervise system calls themselves.
+"""Programs that supervise the system calls of other programs.
 
-Outlive reports what such a program loses under observation. It is not observed the next time, so it loses nothing then.
+If such a program cannot work under observation, Outlive reports this and does not observe the program the next time.
 """
 
 from __future__ import annotations
@@ -103,6 +103,6 @@ def test_effects_report_which_filters_of_a_program_do_not_work(
     "text", ["proot -r / true", "rr record ./x", "/opt/rr/bin/rr -M record x", "strace -f --seccomp-bpf -e %file ls"]
 )
 def test_programs_known_to_supervise_are_not_observed(bench: Bench, text: str) -> None:
-    """Programs such as proot and rr are not observed, also for root, unless `--observe syscalls` is given."""
+    """Programs such as proot and rr are not observed, not even for root, unless `--observe syscalls` is given."""
     assert done(bench, f"{text} || true")["effects"]["why_unseen"] == SUPERVISES
     assert done(bench, "--observe", "syscalls", f"{text} || true")["effects"]["why_unseen"] is None

@@ -1,8 +1,8 @@
-"""The truth test: the paths that an observed command is about to change are those that strace sees.
+"""A comparison with strace: Outlive and strace must see the same changed paths of an observed command.
 
-If the command can be traced while it is observed, both record the same execution, and no path is left out. Tracing
+If a command can be traced while it is observed, both record the same execution, and every path is compared. But tracing
 slows a command down and serializes its threads. So the same work is also observed without tracing, and then traced in a
-second run. In this comparison, random names are left out on both sides.
+second run. The comparison of two runs leaves out random names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Observing never breaks a command: sandboxes around it, filters and tracers inside it, users without privileges."""
+"""Observing never breaks a command: in a sandbox, with filters and tracers of its own, and for unprivileged users."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def confine(bench: Bench, *forbidden: int) -> Any:
     return document["effects"]
 
 
-# --- sandboxes around it --------------------------------------------------------------------------
+# --- a sandbox around the command --------------------------------------------------------------------------
 
 
 def test_command_runs_unobserved_when_its_sandbox_forbids_filters(bench: Bench) -> None:
@@ -168,7 +168,7 @@ def test_task_is_observed_when_its_sandbox_forbids_pidfd_getfd(bench: Bench) -> 
 
 @pytest.mark.parametrize("forbidden", [confined.MKNOD, confined.OPENAT2], ids=["nothing of ours", "openat2"])
 def test_paths_are_resolved_as_the_task_resolves_them(bench: Bench, forbidden: int) -> None:
-    """Paths through links and relative paths are listed correctly, also if the sandbox forbids openat2."""
+    """Paths through links and relative paths are listed correctly, even if the sandbox forbids openat2."""
     tree = Worktree(bench.project)
     (bench.project / "real" / "deep").mkdir(parents=True)
     (bench.project / "link").symlink_to("real/deep")
@@ -283,7 +283,7 @@ def test_keeper_survives_sigxcpu(bench: Bench) -> None:
     assert bench.show(task)["effects"]["unobserved_since"] is None
 
 
-# --- filters and tracers inside it ----------------------------------------------------------------
+# --- filters and tracers of the command ----------------------------------------------------------------
 
 
 def test_program_with_filters_threads_and_signals_is_observed(bench: Bench) -> None:
@@ -313,12 +313,12 @@ def test_program_continues_when_its_own_listener_is_refused(bench: Bench) -> Non
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 @pytest.mark.root
 def test_observer_does_not_deadlock_with_a_task_that_serves_a_file_system(bench: Bench) -> None:
-    """A lookup in that file system by the observer would wait for the task, which itself waits for the observer.
+    """If the observer looked up a path in the task's file system, it would wait for the task, which waits for it.
 
-    The keeper stops observing such a task, and the effects say so.
+    The keeper stops observing such a task, and the effects say that it stopped.
     """
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        pytest.skip("nobody can serve a file system here")
+        pytest.skip("this machine does not allow FUSE file systems")
     task = bench.ok("run", "--", sys.executable, "-B", "-c", SERVING)
     bench.run("wait", task, "--timeout", "10s")
     shown = bench.show(task)
@@ -343,7 +343,7 @@ def test_observer_does_not_deadlock_with_a_task_that_decides_about_opens(bench: 
     if shown["state"] == "running":
         bench.run("cancel", task)
     if "AssertionError" in shown["output"]["tail"]:
-        pytest.skip("nobody can decide about opens here")
+        pytest.skip("this machine does not allow fanotify decisions")
     assert (shown["state"], shown["output"]["tail"]) == ("succeeded", "guarded\n"), shown
     assert "it decides which processes may open files (fanotify)" in shown["effects"]["summary"]
 
@@ -486,7 +486,7 @@ def test_command_that_ran_a_set_id_program_keeps_its_privileges_the_next_time(ou
 def test_command_runs_unobserved_when_an_observing_thread_cannot_be_started(
     bench: Bench, refused: tuple[str, ...]
 ) -> None:
-    """Without its thread, keeper or witness could not answer the command's calls, so no filter is installed."""
+    """Without this thread, keeper or witness could not answer the command's calls, so no filter is installed."""
     Worktree(bench.project)
     (bench.project / "sitecustomize.py").write_text(NO_THREADS.format(refused=refused))
     found = bench.json("run", "--wait", "20s", WORK, env={"PYTHONPATH": str(bench.project)})
@@ -500,7 +500,7 @@ def run_in(outsider: Outsider, directory: Path, text: str) -> Any:
     return json.loads(outsider.call("run", "--wait", "30s", "--json", "--cwd", str(directory), text).stdout)
 
 
-@pytest.mark.skipif(_release() < (6, 12), reason="this kernel does not let anybody choose the length of its turns")
+@pytest.mark.skipif(_release() < (6, 12), reason="this kernel does not let a thread choose its time slice")
 def test_thread_that_answers_calls_requests_short_time_slices(bench: Bench) -> None:
     """The command waits for each answer, so the thread should get a CPU soon. The main thread does not request this."""
     task = bench.launch(f"echo x > x; {until('go')}")
@@ -533,7 +533,7 @@ except OSError as error:
 
 @pytest.mark.parametrize(("adopted", "had_begun"), [(True, True), (False, True), (True, False), (False, False)])
 def test_ending_reports_the_death_of_keeper_and_witness(bench: Bench, adopted: bool, had_begun: bool) -> None:
-    """After both deaths, calls of the command may fail. State, effects and notice say so, with or without a new keeper.
+    """After both deaths, calls of the command may fail. State, effects and notice report this, even with a new keeper.
 
     This also holds if the keeper died before it wrote the first line of its journal.
     """

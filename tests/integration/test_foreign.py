@@ -101,7 +101,7 @@ def test_client_command_stays_running_when_only_its_client_died(bench: Bench, cl
     kill(client.process.pid)
     client.process.wait()
     assert told(bench, "--pid", str(os.getpid())) == [("b1", "running")]
-    # A new process of the client reports no commands, because it does not know those of the earlier process.
+    # A new process of the client reports no commands, because it does not know the earlier process's commands.
     note_foreign(bench.home, "s-1", str(bench.project), "claude", [], are_all=True)
     assert [one["state"] for one in bench.json("hand-off", "--session", "s-1")["foreign"]] == ["running"]
 
@@ -115,7 +115,7 @@ def test_client_command_is_lost_when_it_is_gone_for_the_grace_period(bench: Benc
     def states() -> list[str]:
         return [one["state"] for one in bench.json("hand-off", "--session", "s-1", env=grace)["foreign"]]
 
-    wait_until(lambda: states() == ["lost"], "the grace to be over")
+    wait_until(lambda: states() == ["lost"], "the end of the grace period")
     assert states() == []
 
 
@@ -148,7 +148,7 @@ def test_list_shows_directory_output_and_processes_of_a_client_command(bench: Be
 
 
 def test_guard_answers_unknown_while_a_client_command_may_take_files_away(bench: Bench, client: Client) -> None:
-    """The command is not observed, so its text decides. Other trees are clear."""
+    """The command is not observed, so the guard decides by its text. For other trees, the answer is `clear`."""
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "as committed\n"})
     assert bench.json("guard", "a.py")["clear"] is True
@@ -225,7 +225,7 @@ def test_hand_off_names_client_commands_of_other_live_sessions_of_the_project(be
 
 
 def test_prompt_reports_the_end_of_a_client_command_that_outlived_its_client(bench: Bench, client: Client) -> None:
-    """One prompt after the end reports it. The prompts before the end report nothing."""
+    """The first prompt after the command's end reports this end. The prompts before report nothing."""
     bench.env["OUTLIVE_GRACE_S"] = "0"
 
     def prompt() -> str:

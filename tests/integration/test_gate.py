@@ -72,7 +72,7 @@ def test_gate_names_a_lost_task_and_does_not_wait_for_it(bench: Bench) -> None:
 
 
 def test_gate_lets_the_session_stop_when_the_ceiling_has_passed(bench: Bench) -> None:
-    """The ceiling limits how long the gate refuses a stop. A compaction restarts it."""
+    """The ceiling limits how long the gate refuses a stop. After a compaction, this time begins again."""
     begin(bench, "s-1")
     bench.launch("sleep 401", "--session", "s-1")
     assert asked(bench, "s-1", "--ceiling", "300ms")["may_stop"] is False

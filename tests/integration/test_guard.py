@@ -106,7 +106,7 @@ def test_kinds_in_recognises_habits_by_the_commands_of_a_text(command: str, kind
     """Words in quotes, comments and redirections are not taken for commands."""
     assert kinds_in(command, is_background=False) == kinds
     event = Event(client="claude", kind="tool", session=SESSION, cwd="/", command=command)
-    assert not kinds or _may_need_advice(event), "the advice would not be loaded"
+    assert not kinds or _may_need_advice(event), "the hook would not load the advice for this command"
 
 
 def test_hook_loads_no_advice_for_a_command_without_a_habit(bench: Bench) -> None:
@@ -123,7 +123,7 @@ def before(bench: Bench, command: str, *options: str, **fields: Any) -> Any:
 
 
 def test_advice_is_given_once_for_each_habit_and_decides_nothing(bench: Bench) -> None:
-    """The answer neither changes the command nor decides whether it may run.
+    """The hook's answer neither changes the command nor decides whether the command may run.
 
     The main agent and its sub-agents are each advised once.
     """
@@ -132,9 +132,9 @@ def test_advice_is_given_once_for_each_habit_and_decides_nothing(bench: Bench) -
     assert "outlive run" in context(answer)
     assert set(answer["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
     assert before(bench, "npm run dev", given={"run_in_background": True}) == {}
-    assert "outlive wait" in context(before(bench, "sleep 300")), "another habit is news"
+    assert "outlive wait" in context(before(bench, "sleep 300")), "no advice about another habit"
     assert before(bench, "pkill node", "--guard", "off") == {}
-    assert "outlive wait" in context(before(bench, "sleep 300", agent_id="a1")), "a sub-agent has not heard it"
+    assert "outlive wait" in context(before(bench, "sleep 300", agent_id="a1")), "no advice for a sub-agent"
     assert before(bench, "sleep 300", agent_id="a2") == {}
 
 

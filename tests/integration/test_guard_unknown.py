@@ -1,4 +1,4 @@
-"""The guard's answers about files that may be held, or that a task will take away."""
+"""The guard's answers about files that a task may hold (may have changed and not restored) or will take away."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def before_edit(bench: Bench, repo: Path) -> str:
 
 @pytest.mark.parametrize("how", ["off", "compare", "watch"])
 def test_guard_answers_unknown_while_an_unobserved_task_may_hold_files(bench: Bench, repo: Path, how: str) -> None:
-    """The task's text takes files away. When the task has ended, the guard answers clear."""
+    """The text of the task takes files away. When the task has ended, the guard answers `clear`."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", "--observe", how)
     stashed = repo / ".git/refs/stash"
     wait_until(lambda: stashed.exists() and not (repo / ".git/index.lock").exists(), "the stash")
@@ -107,7 +107,7 @@ def test_guard_answers_clear_for_an_unobserved_task_that_takes_nothing_away(benc
 
 
 def test_guard_announces_what_a_queued_task_will_take_away(bench: Bench, repo: Path) -> None:
-    """The answer stays clear. Guard, hook and hand-off name the queued tasks.
+    """The guard still answers `clear`. Guard, hook and hand-off name the queued tasks.
 
     The hook names each queued task once.
     """
@@ -130,7 +130,7 @@ def test_guard_announces_what_a_queued_task_will_take_away(bench: Bench, repo: P
     told = before_edit(bench, repo)
     assert gone_line in told
     assert back_line in told
-    assert before_edit(bench, repo) == "", "it has been said"
+    assert before_edit(bench, repo) == "", "the queued tasks are named a second time"
     handed = begin(bench, SESSION, "--source", "resume")["hand_off"]["text"]
     assert gone_line in handed
     assert back_line in handed

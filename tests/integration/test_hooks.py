@@ -1,4 +1,4 @@
-"""Hooks: the answer at each event, and that a hook never holds up its client."""
+"""Hooks: the answer at each event. A hook must never delay or block its client."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def test_hook_reports_an_ending_after_an_earlier_hook_found_none(bench: Bench) -
     wait_until(lambda: stamp_of(bench.home), "the ledger's files to count as settled")
     assert said(call(bench, "claude", "PostToolBatch")) == {}
     marks = list((Path(bench.home.path) / "hooks").glob("*.quiet"))
-    assert len(marks) == 1, "nothing was remembered, so this test shows nothing"
+    assert len(marks) == 1, "the hook did not record that no task has ended"
     task = ended(bench)
     wait_until(lambda: stamp_of(bench.home), "the ledger's files to count as settled")
     assert task in context(said(call(bench, "claude", "PostToolBatch")))
@@ -282,7 +282,7 @@ def test_session_begins_and_ends_when_its_client_process_cannot_be_seen(bench: B
         said(call(bench, "claude", "SessionStart", source="startup", env={"CLAUDE_PID": pid}))
     assert [each["alive"] for each in bench.json("session", "list")["sessions"]] == [None]
     said(call(bench, "claude", "SessionEnd", reason="x", env={"CLAUDE_PID": "1073741824"}))
-    wait_until(lambda: bench.json("session", "list")["sessions"][0]["ended_at"], "the end")
+    wait_until(lambda: bench.json("session", "list")["sessions"][0]["ended_at"], "the session to end")
 
 
 def test_session_begins_with_a_prompt_when_its_start_was_missed(bench: Bench, clients: Clients) -> None:
@@ -310,7 +310,7 @@ def test_boundary_is_recorded_when_there_is_nothing_to_report(bench: Bench, clie
     assert len({each["lineage"] for each in sessions}) == 1
     assert [each["ended_at"] is None for each in sessions] == [True, False]
     task = ended(bench)
-    assert task in context(said(call(bench, "claude", "PostToolBatch", env=env, **fresh))), "the heir is told"
+    assert task in context(said(call(bench, "claude", "PostToolBatch", env=env, **fresh))), "not reported"
 
 
 def test_session_end_cancels_foreground_tasks_without_holding_up_the_client(bench: Bench, clients: Clients) -> None:
@@ -446,7 +446,7 @@ def diagnosis(bench: Bench, client: str, event: str, *options: str, **fields: An
     pauses = getrusage(RUSAGE_CHILDREN).ru_nvcsw - before
     assert done.returncode == 0
     assert len(done.stderr.splitlines()) == 1, (event, done.stderr)
-    assert pauses < 150, "somebody waited for the lock as a command does, which looks five hundred times"
+    assert pauses < 150, "the hook waited for the lock as long as a command does"
     return done.stderr
 
 
@@ -660,7 +660,7 @@ def test_hook_reads_a_payload_of_3_mb_and_refuses_one_of_17_mb(bench: Bench) -> 
 def test_hook_reports_endings_when_another_field_has_a_lone_surrogate(
     bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
-    """The field cannot be stored. The hook prints one line and answers as usual."""
+    """A field with a lone surrogate cannot be stored, so the hook prints one line and answers as usual."""
     ended(bench)
     launch(bench, "sleep 60")
     done = call(bench, "claude", event, **fields)
@@ -732,7 +732,7 @@ def test_hook_imports_no_heavy_module(bench: Bench, event: str) -> None:
     ended(bench)
     said(call(bench, "claude", "PostToolBatch"))
     said(call(bench, "claude", "PostToolBatch"))
-    wait_until(lambda: stamp_of(bench.home), "the ledger to have rested")
+    wait_until(lambda: stamp_of(bench.home), "the ledger's files to count as settled")
     said(call(bench, "claude", "PreToolUse", tool_name="Bash", tool_input={"command": "ls"}))
     payload = {"session_id": SESSION, "cwd": str(bench.project), "tool_name": "Bash", "tool_input": {"command": "ls"}}
     words = bench.command("hook", "claude", event)
@@ -775,7 +775,7 @@ def test_gemini_prompt_reports_endings_after_events_whose_answers_are_not_shown(
 
 @pytest.mark.parametrize("event", ["AfterTool", "BeforeAgent"])
 def test_gemini_hook_finds_a_summary_in_the_transcript(bench: Bench, tmp_path: Path, event: str) -> None:
-    """No event reported the summary. The model gets one hand-off after the summary."""
+    """No hook event reports the summary, so the hook reads it from the transcript, and gives the model one hand-off."""
     task, transcript = launch(bench, until("go"), "--notify", "failure"), tmp_path / "transcript.jsonl"
     goes_on = f'{{"$set":{{"sessionId":"{SESSION}"}}}}\n'
     transcript.write_text(f'{{"sessionId":"{SESSION}"}}\n{goes_on}')
@@ -784,11 +784,11 @@ def test_gemini_hook_finds_a_summary_in_the_transcript(bench: Bench, tmp_path: P
         return context(said(call(bench, "gemini", event, transcript_path=str(transcript)))).count(f"{task} running")
 
     said(call(bench, "gemini", "SessionStart", source="resume", transcript_path=str(transcript)))
-    assert told("BeforeAgent") == 0, "it was told when it was resumed"
+    assert told("BeforeAgent") == 0, "the hand-off was repeated after the resume"
     assert told("AfterTool") == 0
     with transcript.open("a") as file:
         file.write(json.dumps({"content": "\n" + goes_on}) + "\n")
-    assert told(event) == 0, "somebody only said it"
+    assert told(event) == 0, "a quoted line counts as a summary"
     with transcript.open("a") as file:
         file.write(goes_on)
     assert (told(event), told(event)) == (1, 0)
@@ -810,7 +810,7 @@ def test_resumed_session_gets_client_commands_in_its_hand_off(bench: Bench) -> N
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_session_start_calls_no_fsync_when_there_is_nothing_to_report(bench: Bench, tmp_path: Path) -> None:
-    """A power failure also ends the session, so the record of its start need not survive one."""
+    """The record of a start need not survive a power failure, because a power failure also ends the session."""
     said(call(bench, "claude", "SessionStart", source="startup"))
     log = tmp_path / "calls"
     payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": "SessionStart", "source": "resume"}

@@ -1,4 +1,4 @@
-"""Hooks about files that tasks hold, edits by the session, and shells of a client."""
+"""Hooks about files that tasks hold (have changed and not restored), edits by the session, and shells of a client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.support import Bench
 
-# The event at which each client asks the guard.
+# The hook event at which each client asks the guard.
 BEFORE = {
     "claude": "PreToolUse",
     "gemini": "advise",
@@ -135,7 +135,7 @@ def test_hook_records_no_edit_when_a_tool_only_reads(
 ) -> None:
     """The task's notice does not claim that the session changed the file."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
-    wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+    wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     assert call(bench, client, event, **fields).returncode == 0
     (repo / "go").touch()
     bench.run("wait", task, "--no-ack")
@@ -190,7 +190,7 @@ def test_notice_names_files_that_the_session_edited_while_the_task_ran(
 ) -> None:
     """The notice names an edit by a tool of the client, in this test an edit by a sub-agent."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
-    wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+    wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     assert call(bench, client, event, agent_id="sub", **fields).returncode == 0
     (repo / "go").touch()
     bench.run("wait", task, "--no-ack")
@@ -209,7 +209,7 @@ def test_notice_names_files_that_the_session_edited_while_the_task_ran(
 def test_notice_names_no_edit_that_the_client_refused(bench: Bench, repo: Path, response: Any) -> None:
     """A refused edit changes no file, so the task's notice does not name the edit."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
-    wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+    wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     edit: dict[str, Any] = {"tool_input": {"file_path": "a.py"}, "tool_response": response}
     if isinstance(response, dict):
         call(bench, "gemini", "AfterTool", tool_name="replace", **edit)
@@ -224,7 +224,7 @@ def test_notice_names_no_edit_that_the_client_refused(bench: Bench, repo: Path, 
 def test_notice_dates_a_late_reported_edit_by_the_time_of_its_file(bench: Bench, repo: Path) -> None:
     """Clients report an edit only after its batch of tools, so the notice uses the file's time."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
-    wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+    wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     (repo / "a.py").write_text("mine\n")
     (repo / "go").touch()
     bench.run("wait", task, "--no-ack")
@@ -247,7 +247,7 @@ def test_notice_of_a_task_in_a_submodule_names_an_edit_from_the_outer_repository
     inner = Worktree(repo / "inner")
     inner.commit(x="1\n")
     task = launch(bench, f"echo three > x; {until('go')}", "--cwd", str(inner.path))
-    wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+    wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     call(bench, "claude", "PostToolBatch", tool_calls=[{"tool_name": "Edit", "tool_input": {"file_path": "inner/x"}}])
     (inner.path / "go").touch()
     bench.run("wait", task, "--no-ack")
@@ -288,7 +288,7 @@ def test_hand_off_names_a_client_shell_from_its_start_to_its_end(bench: Bench, r
 def test_hook_warns_while_a_client_shell_may_hold_a_file(bench: Bench, repo: Path) -> None:
     """The shell is not observed, so the hook cannot tell whether the file is held.
 
-    For a harmless shell, or one that has ended, the hook opens no ledger.
+    For a harmless shell, or a shell that has ended, the hook opens no ledger.
     """
 
     def start(command: str) -> None:
@@ -310,7 +310,7 @@ def test_hook_warns_while_a_client_shell_may_hold_a_file(bench: Bench, repo: Pat
         told = about_to(bench, tool, **given)
         assert told.startswith("[outlive] cannot tell whether it is held"), tool
         assert "b1, kept by claude itself, (running) by its text takes files away for a while" in told
-        assert "outlive wait" not in told, "the shell is no task"
+        assert "outlive wait" not in told, "the client's shell is called a task"
     assert about_to(bench, "Edit", file_path="/elsewhere/a.py") == ""
     call(bench, "claude", "Stop", background_tasks=[])
     wait_until(is_answered_by_index, "the index to be written when the shell has ended")

@@ -79,7 +79,7 @@ def test_cursor_stop_acknowledges_nothing_when_the_turn_was_aborted(bench: Bench
 
 
 def test_cursor_stop_sends_endings_within_the_limit_of_the_client(bench: Bench) -> None:
-    """Each ending causes one message, up to the limit. A running task causes none."""
+    """Each ending causes one message, up to the limit. A running task causes no message."""
     tell(bench, "sessionStart")
     running = launch(bench, until("go"))
     assert tell(bench, "stop:completed") == {}

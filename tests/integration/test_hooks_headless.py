@@ -213,7 +213,7 @@ def test_stop_hook_recognises_a_server_without_the_environment_of_its_task(bench
     ],
 )
 def test_gives_prompt_finds_the_option_of_gemini_also_behind_other_options(option: str, is_prompt: bool) -> None:
-    """The options `-y` and `-p` may stand in one word. The value of an option is not such a word."""
+    """Short options may be joined, as in `-yp`. A joined value, as in `-mp`, is not read as an option."""
     assert gemini.gives_prompt(option) is is_prompt
 
 

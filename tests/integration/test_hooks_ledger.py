@@ -39,7 +39,7 @@ main_and_exit()
 
 
 class Hooked:
-    """One call of a hook: its answer, and how often its process opened the ledger."""
+    """The result of one hook call: the answer, and how often the hook's process opened the ledger."""
 
     def __init__(self, bench: Bench, event: str, client: str = "claude", **fields: Any) -> None:
         log = bench.root / "openings"

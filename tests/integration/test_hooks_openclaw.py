@@ -157,12 +157,12 @@ def test_openclaw_sub_agents_are_listed_until_they_end(gateway: Gateway, clients
     clients.kill(str(gateway.pid))
     grace = {"OUTLIVE_GRACE_S": "0.5"}
     assert foreign(env=grace) == [(child, "look into it", "unknown")]
-    wait_until(lambda: foreign(env=grace) == [(child, "look into it", "lost")], "the grace to be over")
+    wait_until(lambda: foreign(env=grace) == [(child, "look into it", "lost")], "the end of the grace period")
     assert foreign(env=grace) == []
 
 
 def test_openclaw_sub_agents_receive_no_notice(gateway: Gateway) -> None:
-    """Events of a sub-agent carry the id of the session for which the sub-agent works."""
+    """Although events of a sub-agent have the session's id, they do not receive the session's notices."""
     task = ended(gateway.bench)
     for event in ("before_prompt_build", "after_tool_call", "before_agent_finalize"):
         assert gateway.call(event, is_sub_agent=True) == {}

@@ -194,7 +194,7 @@ def test_opencode_sub_agent_is_unknown_and_then_lost_when_its_client_died(bench:
         grace = {"OUTLIVE_GRACE_S": "1"}
         return [one["state"] for one in bench.json("hand-off", "--session", MINE, env=grace)["foreign"]]
 
-    wait_until(lambda: states() == ["lost"], "the grace to be over")
+    wait_until(lambda: states() == ["lost"], "the end of the grace period")
     assert states() == []
     later.end()
 
@@ -203,11 +203,11 @@ def test_opencode_dispose_ends_a_session_only_when_the_process_ends(bench: Bench
     """OpenCode also disposes of its sessions when it only reloads its configuration."""
     foreground = bench.launch("sleep 600", "--session", MINE, "--foreground")
     client.call("dispose", reason="dispose")
-    ended(bench)  # takes longer than the end of a session would
+    ended(bench)  # this task takes longer than ending a session would take
     assert bench.row(foreground).state == "running"
     assert sessions(bench)[MINE]["ended_at"] is None
     client.end()
-    wait_until(lambda: sessions(bench)[MINE]["end_reason"] == "dispose", "the end")
+    wait_until(lambda: sessions(bench)[MINE]["end_reason"] == "dispose", "the end of the session")
     wait_until(lambda: bench.row(foreground).current.settled_at, "the end of the foreground")
 
 
@@ -215,7 +215,7 @@ def test_opencode_session_ends_at_once_when_it_is_deleted(bench: Bench, client: 
     """Only the deleted session ends. Other sessions of the process go on."""
     client.call("chat.message", OTHER, source="startup")
     client.call("session.deleted", OTHER, reason="deleted")
-    wait_until(lambda: sessions(bench)[OTHER]["end_reason"] == "deleted", "the end")
+    wait_until(lambda: sessions(bench)[OTHER]["end_reason"] == "deleted", "the end of the session")
     assert sessions(bench)[MINE]["ended_at"] is None
 
 

@@ -1,4 +1,4 @@
-"""The paths that users wait for most often import few modules."""
+"""The commands and hooks that users wait for most often import few modules."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.support import PATIENCE_S, wait_until
 if TYPE_CHECKING:
     from tests.support import Bench
 
-# How many modules of Outlive each path imports. A number may only become smaller. If a path needs another module,
-# import it where only the rare case needs it.
+# How many modules of Outlive each command or hook imports. A number may only become smaller. If a command needs a
+# further module, import the module in the function that needs it.
 MODULES = {
     "--version": 5,
     "run": 57,
@@ -50,7 +50,7 @@ def imported(bench: Bench, *words: str, given: str = "") -> list[str]:
 
 
 def of_hook(bench: Bench, event: str) -> list[str]:
-    """Return the modules of a hook that needs no ledger, because the hook before it found nothing."""
+    """Return the modules of a hook that does not load the ledger, because an earlier hook found no ended task."""
     payload = {"session_id": SESSION, "cwd": str(bench.project), "tool_name": "Bash", "tool_input": {"command": "ls"}}
     given = json.dumps({**payload, "hook_event_name": event})
 
@@ -58,12 +58,12 @@ def of_hook(bench: Bench, event: str) -> list[str]:
         found = imported(bench, "hook", "claude", event, given=given)
         return [] if "outlive.ledger.sqlite" in found else found
 
-    return wait_until(without_ledger, "a hook without a change of the ledger since the one before")
+    return wait_until(without_ledger, "a hook that does not load the ledger")
 
 
 @pytest.fixture
 def paths(bench: Bench) -> dict[str, list[str]]:
-    """Return the imported modules of every path, measured in a repository."""
+    """Return the imported modules of each command and hook, measured in a repository."""
     bench.env.update({name: each for name, each in ENVIRON.items() if name.startswith("GIT_")})
     bench.env["OUTLIVE_HOOK_DEADLINE_S"] = str(PATIENCE_S)
     Worktree(bench.project).commit(**{"a.py": "one\n"})
@@ -80,12 +80,12 @@ def paths(bench: Bench) -> dict[str, list[str]]:
     }
 
 
-def test_paths_import_no_more_modules_than_before(paths: dict[str, list[str]]) -> None:
-    """No path imports more modules of Outlive than its number in `MODULES` says."""
+def test_frequent_calls_import_no_more_modules_than_before(paths: dict[str, list[str]]) -> None:
+    """No command or hook imports more modules of Outlive than its number in `MODULES`."""
     own = {name: [each for each in found if each.startswith("outlive.")] for name, found in paths.items()}
     assert {name: found for name, found in own.items() if len(found) > MODULES[name]} == {}
 
 
-def test_paths_import_no_expensive_module(paths: dict[str, list[str]]) -> None:
-    """The texts in these paths have no sign of a secret, so that not even `re` is imported."""
+def test_frequent_calls_import_no_expensive_module(paths: dict[str, list[str]]) -> None:
+    """No text in these calls has a sign of a secret, so not even `re` is imported."""
     assert {name: found for name, each in paths.items() if (found := EXPENSIVE.intersection(each))} == {}

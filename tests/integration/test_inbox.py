@@ -29,7 +29,7 @@ def states(bench: Bench, task: str) -> dict[str, str]:
     return {notice["kind"]: notice["state"] for notice in bench.show(task)["notices"]}
 
 
-# --- once -----------------------------------------------------------------------------------------
+# --- each notice once -----------------------------------------------------------------------------------------
 
 
 def test_inbox_presents_a_notice_once_and_its_next_call_acknowledges_the_notice(bench: Bench) -> None:
@@ -175,7 +175,7 @@ def test_stalled_task_gets_a_notice_when_all_notices_are_wanted(bench: Bench) ->
     assert (notice["kind"], notice["task"]["id"]) == ("stalled", task)
     assert "is stalled" in notice["text"]
     go.write_text("moving\n")
-    wait_until(lambda: bench.show(task)["condition"] is None, "it to move again")
+    wait_until(lambda: bench.show(task)["condition"] is None, "the stall to end")
     end.write_text("on\n")
     bench.run("wait", task, plain)
     assert [each["kind"] for each in bench.show(plain)["notices"]] == ["ended"]
@@ -301,7 +301,7 @@ def test_group_notice_is_dismissed_when_its_members_want_no_notices(bench: Bench
 
 
 def test_notice_counts_the_tasks_of_the_session_that_still_run(bench: Bench) -> None:
-    """Servers are not counted. Tasks that ended before the running tasks began are not counted either."""
+    """The notice counts neither servers nor tasks that ended before the running tasks began."""
     before = ended(bench, "s-1")
     assert told(bench, "s-1") == [before]
     bench.launch("sleep 400", "--session", "s-1", "--notify", "failure")
@@ -357,9 +357,9 @@ def test_followers_print_each_notice_once(bench: Bench) -> None:
     begin(bench, "s-1")
     followers = [Follower(bench, "s-1", number) for number in range(2)]
     try:
-        wait_until(lambda: all(each.is_asleep() for each in followers), "them to sleep")
+        wait_until(lambda: all(each.is_asleep() for each in followers), "the followers to sleep")
         tasks = [bench.launch(f"exit {n}", "--session", "s-1") for n in range(10)]
-        wait_until(lambda: sum(len(each.notices) for each in followers) >= 10, "all ten")
+        wait_until(lambda: sum(len(each.notices) for each in followers) >= 10, "all ten notices")
         bench.run("wait", *tasks, "--no-ack")
         printed = [notice["task"]["id"] for each in followers for notice in each.notices]
         assert sorted(printed) == sorted(tasks)
@@ -374,7 +374,7 @@ def test_follower_prints_a_notice_when_a_keeper_dies(bench: Bench) -> None:
     task = bench.launch("sleep 400", "--session", "s-1")
     follower = Follower(bench, "s-1")
     try:
-        wait_until(follower.is_asleep, "it to sleep")
+        wait_until(follower.is_asleep, "the follower to sleep")
         os.kill(bench.keeper(task), signal.SIGSTOP)
         bench.kill(task, "witness", "command", "keeper")
         wait_until(lambda: follower.notices, "the notice")
@@ -401,7 +401,7 @@ def test_follower_prints_a_failure_at_once_and_defers_a_success_of_a_group(bench
         assert [notice["task"]["id"] for notice in follower.notices] == [bad]
         assert states(bench, fine) == {"ended": "pending"}
         bench.ok("cancel", long)
-        wait_until(lambda: len(follower.notices) == 2, "the final one")
+        wait_until(lambda: len(follower.notices) == 2, "the final notice")
         final = follower.notices[1]
         assert (final["kind"], len(final["covers"])) == ("group_ended", 2)
     finally:
@@ -436,7 +436,7 @@ def test_follower_stays_asleep_while_nothing_happens(bench: Bench) -> None:
     task = bench.launch("read x < fifo || true; exit 5", "--session", "s-1")
     follower = Follower(bench, "s-1")
     try:
-        wait_until(follower.is_asleep, "it to sleep")
+        wait_until(follower.is_asleep, "the follower to sleep")
         before = _switches(follower.process.pid)
         time.sleep(1.5)
         assert _switches(follower.process.pid) == before

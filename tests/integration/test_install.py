@@ -1,4 +1,4 @@
-"""Installing: the changes are shown first, made once, and undone byte for byte."""
+"""Installing: the changes are shown first and made once, and uninstalling restores every byte."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def settings(user: Path, client: str, text: str | None = None) -> Path:
 
 
 def install(bench: Bench, client: str, *options: str) -> str:
-    """Install for a client as a user does; the program of Codex may be missing."""
+    """Install for a client as a user does. For Codex, the program may be missing."""
     return bench.ok("install", "--yes", "--client", client, *(("--untrusted",) if client == "codex" else ()), *options)
 
 
@@ -171,7 +171,7 @@ def test_uninstall_keeps_edits_made_between_two_installations(bench: Bench, user
 def test_install_updates_the_tools_of_an_older_installation(
     bench: Bench, user: Path, client: str, is_edited: bool
 ) -> None:
-    """Uninstalling restores the state before the older installation."""
+    """A later uninstall restores the state before the older installation."""
     settings(user, client)
     before = tree(user)
     install(bench, client)
@@ -197,10 +197,10 @@ def test_install_dry_run_changes_nothing(bench: Bench, user: Path) -> None:
     before = tree(user)
     shown = install(bench, "claude", "--dry-run")
     assert "+++" in shown
-    assert key not in shown, "whoever looks over the shoulder sees no key"
+    assert key not in shown, "the key is not masked"
     assert '"SessionStart"' in shown
     assert tree(user) == before
-    assert '"model"' in shown, "with the lines around it"
+    assert '"model"' in shown, "the lines around the change are missing"
 
 
 def test_installed_hooks_call_the_script_isolated_and_by_absolute_path(bench: Bench, user: Path) -> None:
@@ -284,7 +284,7 @@ def test_install_enables_the_plugin_of_openclaw_without_a_webhook(bench: Bench, 
     assert entry["hooks"] == {"allowConversationAccess": True}
     assert found["plugins"]["allow"] == ["a", "outlive"]
     assert found["mcp"]["servers"]["outlive"]["args"] == ["-I", "-m", "outlive", "mcp"]
-    assert "hooks" not in found, "waking needs neither a webhook nor a token"
+    assert "hooks" not in found, "a webhook was configured, but waking needs none"
     for name in FILES:
         shipped = Path(openclaw.__file__).parent / "openclaw_plugin" / name
         assert (user / ".openclaw/extensions/outlive" / name).read_bytes() == shipped.read_bytes()
@@ -475,7 +475,7 @@ def test_install_and_uninstall_change_nothing_when_there_is_no_terminal(
         assert json.loads(done.stdout)["applied"] is False
     assert bench.run(verb, "--client", "claude", "--yes", *options).returncode == 0
     assert tree(user) != before
-    assert bench.run(verb, "--client", "claude", *options).returncode == 0, "nothing is left to change"
+    assert bench.run(verb, "--client", "claude", *options).returncode == 0, "a second run without changes failed"
 
 
 @pytest.mark.parametrize("broken", ["codex", "gemini"])
@@ -574,7 +574,7 @@ def test_uninstall_names_and_keeps_an_edited_file_of_a_plugin(bench: Bench, user
     assert f"{hooks} was edited" in bench.ok("uninstall", "--yes")
     assert sorted(path for path in tree(folder) if (folder / path).is_file()) == ["hooks/hooks.json", "mine"]
     assert sorted(tree(user)) == [".claude"]
-    assert str(folder) not in bench.ok("uninstall", "--yes"), "what is left is theirs"
+    assert str(folder) not in bench.ok("uninstall", "--yes"), "files of the user are still named as Outlive's"
 
 
 CODEX = f"""#!{sys.executable}
@@ -892,7 +892,7 @@ def test_install_keeps_a_variable_that_the_user_added_to_the_server(bench: Bench
 
 
 def test_install_keeps_settings_that_the_user_added_to_the_server_in_codex(bench: Bench, user: Path) -> None:
-    """A second installation keeps the settings, also those in a table of their own."""
+    """A second installation keeps the settings, including those in a table of their own."""
     file = user / ".codex/config.toml"
     install(bench, "codex")
     more = 'startup_timeout_sec = 20\n[mcp_servers.outlive.env]\nA = "b"\n'

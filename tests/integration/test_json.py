@@ -62,10 +62,10 @@ def test_verbs_print_one_json_document(bench: Bench) -> None:
         "doctor": ("doctor", "--client", "gemini"),
         "uninstall": ("uninstall", "--client", "claude", "--dry-run"),
     }
-    # `hook` and `mcp` exchange JSON with a client in any case, and run until the client closes its end.
+    # `hook` and `mcp` always exchange JSON with a client, and run until the client closes its end.
     assert set(calls) == set(VERBS) - {"hook", "mcp"}
     for verb, words in calls.items():
-        settings = {"XDG_CONFIG_HOME": str(bench.root / "settings")}  # in which the agent's client is described
+        settings = {"XDG_CONFIG_HOME": str(bench.root / "settings")}  # with the settings for `agent`
         given = (verb, "--json", *words[1:]) if verb in ("run", "agent") else (*words, "--json")
         done = bench.run(*given, env=settings)
         assert done.stdout.count("\n") == 1, verb

@@ -1,4 +1,4 @@
-"""Launching: an id means a durable record, and no file of the caller stays open."""
+"""Launching: a printed id has a durable record, and no file of the caller stays open."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_launch_keeps_no_file_of_the_caller_open(bench: Bench) -> None:
     )
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        task = pipe.read().decode().strip()  # would block for 30 s if a process kept the other end
+        task = pipe.read().decode().strip()  # the read would block for 30 s if a process kept the other end open
     launcher.wait()
     for pid in (bench.keeper(task), bench.process(task, "witness"), bench.process(task)):
         assert pipe_name not in open_files(pid)
@@ -216,7 +216,7 @@ def test_key_is_valid_in_its_project_only(bench: Bench) -> None:
 
 
 def test_fifty_callers_with_one_key_start_one_task(bench: Bench) -> None:
-    """One of fifty concurrent launchers starts the command, and all print the same id.
+    """One of fifty concurrent launchers starts the command, and all launchers print the same id.
 
     Rows 9 and 51 of the acceptance scenarios.
     """
@@ -274,7 +274,7 @@ def test_command_has_the_environment_and_umask_of_its_launcher(bench: Bench) -> 
 
 
 def test_launch_stores_no_values_of_the_environment(bench: Bench) -> None:
-    """A secret given by `--env` reaches the command and no file of our own."""
+    """A secret given by `--env` reaches the command, but no file of Outlive contains it."""
     task = bench.ok("run", "--env", "TOKEN=s3cr3t-value", "--", "sh", "-c", 'test -n "$TOKEN"')
     bench.ok("wait", task)
     for path in bench.state.rglob("*"):
@@ -290,7 +290,7 @@ def test_command_ignores_no_signal_when_its_launcher_ignores_signals(bench: Benc
     )
     status = Path(f"/proc/{bench.process(done.stdout.strip())}/status").read_text()
     ignored = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigIgn")), 16)
-    reserved = 1 << 31 | 1 << 32  # 32 and 33 are the C library's own, and cannot be set through it
+    reserved = 1 << 31 | 1 << 32  # the C library reserves the signals 32 and 33 for itself, and refuses to set them
     assert ignored & ~reserved == 0
 
 
@@ -376,7 +376,7 @@ def test_witness_answers_calls_when_the_keeper_cannot_observe(
             resource.setrlimit(resource.RLIMIT_NOFILE, (free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         return take(channel)
 
-    bench.run("wait", bench.launch("true"))  # records that calls can be observed on this machine
+    bench.run("wait", bench.launch("true"))  # makes Outlive record that calls can be observed on this machine
     monkeypatch.setattr("outlive.linux.shared_listener.borrow_descriptor", borrow)
     monkeypatch.setattr("outlive.linux.fd_passing.take", take_without_room)
     around = Surroundings(environ=bench.env, umask=0o022)

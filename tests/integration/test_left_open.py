@@ -1,6 +1,6 @@
 """Files that ended tasks left changed: the ledger records them at the ending.
 
-A hook that asks for the files then replays no journal.
+A hook that needs these files reads them from the ledger and replays no journal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def repo(bench: Bench) -> Path:
 
 
 def hook(bench: Bench, tool: str, *, session: str = SESSION, **tool_input: Any) -> tuple[str, set[str]]:
-    """Return a hook's answer before a tool, and the modules of ours that it loaded."""
+    """Return a hook's answer before a tool, and the modules of Outlive that the hook loaded."""
     cwd = str(tool_input.pop("cwd", bench.project))
     payload = {"session_id": session, "cwd": cwd, "tool_name": tool, "tool_input": tool_input}
     done = subprocess.run(
@@ -60,7 +60,7 @@ def failed(bench: Bench, text: str) -> str:
     """Launch a task, and wait until the ledger has the files that it left changed."""
     task = bench.launch(text)
     bench.run("wait", task, "--no-ack")
-    wait_until(lambda: known(bench, task), "the record of what it left changed")
+    wait_until(lambda: known(bench, task), "the record of the files that the task left changed")
     return task
 
 
@@ -129,9 +129,9 @@ def test_hook_and_guard_find_left_files_when_the_journal_is_empty(bench: Bench, 
 
 
 def test_hook_warns_a_command_of_left_files_once(bench: Bench, repo: Path) -> None:
-    """A command that names one of the files, or their directory, is warned each time.
+    """A hook warns before each command that names one of the files or their directory.
 
-    When more files were left, the next command is warned as well.
+    Before other commands, it warns once, and once more when further files were left changed.
     """
     task = failed(bench, "echo two > a.py; exit 1")
     settle_in_the_past(bench)
@@ -172,7 +172,7 @@ def test_restored_file_is_removed_from_the_record(bench: Bench, repo: Path) -> N
     assert bench.json("guard", "a.py")["clear"]
     assert left(bench, task) == ["b.py"]
     (repo / "a.py").write_text("two\n")
-    assert bench.json("guard", "a.py")["clear"], "somebody else has changed it since"
+    assert bench.json("guard", "a.py")["clear"], "a later change of the restored file is attributed to the task"
     (repo / "b.py").write_text("three\n")
     assert bench.json("guard", ".")["clear"]
     assert left(bench, task) == []
@@ -189,7 +189,7 @@ def test_ending_of_a_task_records_that_the_task_changed_nothing(bench: Bench) ->
 def test_left_files_are_recorded_when_the_keeper_died(bench: Bench) -> None:
     """The process that settles the task in the keeper's place records the files."""
     task = bench.launch(f"echo two > a.py; {until('go')}")
-    wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+    wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     bench.kill(task, "keeper", "witness", "command")
     bench.ok("list")
     assert known(bench, task)
@@ -201,13 +201,13 @@ def test_left_files_are_recorded_when_the_keeper_died(bench: Bench) -> None:
 def test_left_files_are_read_from_the_journal_when_the_ledger_lacks_them(bench: Bench) -> None:
     """An older version settled the task. The first later reader records its files.
 
-    Soon after the ending, readers record nothing, because the keeper may be about to.
+    Soon after the ending, readers do not record the files, because the keeper may be about to record them.
     """
     task = failed(bench, "echo two > a.py; exit 1")
     rows = database(bench)
     rows.execute("DELETE FROM left_path; UPDATE attempt SET left_known = 0")
     assert bench.json("guard", "a.py")["holders"][0]["task"] == task
-    assert not known(bench, task), "its keeper may be about to record it"
+    assert not known(bench, task), "a reader recorded the files although the keeper may still do it"
     rows.execute("UPDATE attempt SET settled_at = settled_at - ?", (HOUR_US // 2,))
     assert bench.json("guard", "a.py")["holders"][0]["task"] == task
     assert left(bench, task) == ["a.py"]
@@ -229,5 +229,5 @@ def test_left_files_are_recorded_when_the_last_process_of_the_task_has_ended(ben
     assert bench.json("guard", "a.py")["holders"][0]["task"] == task
     assert not known(bench, task)
     (repo / "go").touch()
-    wait_until(lambda: known(bench, task), "the record of what it left changed")
+    wait_until(lambda: known(bench, task), "the record of the files that the task left changed")
     assert left(bench, task) == ["a.py", "b.py"]

@@ -88,7 +88,7 @@ def test_hooks_load_no_rules_for_an_edit_of_an_unchanged_file(bench: Bench) -> N
 
 
 def test_verbs_load_the_rules_when_they_read_the_text_of_a_command(bench: Bench) -> None:
-    """The rules are found among the loaded modules, so the other tests search for the right names."""
+    """This proves that the other tests of this file search for the right module names."""
     task = bench.launch(f"{until('go')}; git stash", "--session", SESSION)
     assert "outlive.observe.predict.rule" in loaded(bench, "guard", "--command", "cat a.py")
     assert "outlive.observe.predict.rule" in loaded(bench, "hand-off", "--session", SESSION)

@@ -45,7 +45,7 @@ def repo(bench: Bench) -> Path:
 def change_all(bench: Bench, then: str) -> str:
     """Launch a task that changes all files, and wait until its journal has them."""
     task = bench.launch(f'{sys.executable} -c "{CHANGE}" two; {then}')
-    wait_until(lambda: b"src/f399" in _content(bench, task), "its changes")
+    wait_until(lambda: b"src/f399" in _content(bench, task), "the task's changes in the journal")
     return task
 
 
@@ -112,8 +112,8 @@ def test_guard_answers_unknown_when_not_all_paths_were_compared(bench: Bench, re
     assert ([each.task for each in answer.unsure], answer.is_clear) == ([task], False)
     (line,) = answer_lines(answer, utc_now(), str(repo))
     assert line.startswith(f"cannot tell whether task {task} holds it: 300 paths that it has changed there were not")
-    assert asked(bench, path="src/f7").is_clear, "one path is compared by itself"
-    assert bench.json("guard", ".")["clear"], "the command compares all"
+    assert asked(bench, path="src/f7").is_clear, "a query for one path did not compare this path"
+    assert bench.json("guard", ".")["clear"], "the command did not compare all paths"
 
 
 def test_gate_compares_a_few_paths_of_a_running_task(bench: Bench, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_hook_opens_no_ledger_while_a_task_changes_only_other_files(
 ) -> None:
     """For an edit or a read of another file, the hook does not load the ledger."""
     task = bench.launch(until("go")) if is_quiet else change_all(bench, until("go"))
-    wait_until(lambda: _content(bench, task), "its beginning")
+    wait_until(lambda: _content(bench, task), "the first lines of the journal")
     assert is_bare(bench.files(task).effects) == is_quiet
     settle_in_the_past(bench)
     hook(bench, "Edit", file_path=str(repo / "other.py"))

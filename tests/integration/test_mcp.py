@@ -82,7 +82,7 @@ async def use_every_tool(client: Client, bench: Bench) -> None:
     assert document_of(await client.call_tool("result", {"id": task}))["exit_code"] == 0
     assert document_of(await client.call_tool("show", {"id": task}))["moves"]
     assert document_of(await client.call_tool("effects", {"id": task}))["level"]
-    assert document_of(await client.call_tool("inbox", {}))["notices"] == []  # `result` withdrew the notice
+    assert document_of(await client.call_tool("inbox", {}))["notices"] == []  # `result` acknowledged the notice
     failing = document_of(await client.call_tool("run", {"command": ["sh", "-c", "exit 3"]}))["id"]
     await anyio.to_thread.run_sync(lambda: bench.run("wait", "--no-ack", failing))
     answer = await client.call_tool("inbox", {})
@@ -176,8 +176,8 @@ def test_wait_and_cancel_tools_fail_when_the_group_has_no_task(bench: Bench, too
     play(steps)
 
 
-def test_wait_tool_returns_after_a_slice_and_can_be_resumed(bench: Bench) -> None:
-    """The answer has the argument that resumes the wait. Other calls are answered during a wait."""
+def test_wait_tool_returns_after_a_time_limit_and_can_be_resumed(bench: Bench) -> None:
+    """`wait` returns early with an argument that resumes the wait. Other calls are answered meanwhile."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -192,17 +192,17 @@ def test_wait_tool_returns_after_a_slice_and_can_be_resumed(bench: Bench) -> Non
             async with anyio.create_task_group() as group:
                 group.start_soon(go_on)
                 assert document_of(await client.call_tool("list", {}))["tasks"]
-                assert not found  # the other call is blocked, but not the server
+                assert not found  # the call of `wait` is blocked, but the server is not
                 (bench.project / "go").touch()
             assert (found[0]["done"], found[0]["resume"]) == (True, None)
             assert (await client.call_tool("wait", {"resume": "nonsense"})).is_error
-            assert (await client.call_tool("wait", {"ids": [task], "seconds": 60})).is_error  # longer than a slice
+            assert (await client.call_tool("wait", {"ids": [task], "seconds": 60})).is_error  # above the limit
 
     play(steps)
 
 
 def test_wait_tool_for_a_group_includes_tasks_that_join_later(bench: Bench) -> None:
-    """A task may join the group between two slices or within one."""
+    """A task may join the group between two calls of `wait` or during one."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -277,7 +277,7 @@ def test_server_exits_when_its_client_closes_stdin(bench: Bench) -> None:
         server.stdin.flush()
         wait_until(lambda: bench.files(task).done in open_files(server.pid), "the wait to begin")
         server.stdin.close()
-        assert server.wait(30) == 0  # a slice would last 45 s
+        assert server.wait(30) == 0  # `wait` would return after 45 s
     assert bench.show(task)["state"] == "running"
     (bench.project / "go").touch()
     assert bench.run("wait", task).returncode == 0
@@ -808,7 +808,7 @@ def test_http_server_takes_its_token_from_the_environment(bench: Bench) -> None:
     short = bench.run("mcp", "--http", "0", env={"OUTLIVE_MCP_TOKEN": "short"})
     assert short.returncode == 2
     assert "too short" in short.stderr
-    token = "a token of sixteen letters"  # noqa: S105 - of this test
+    token = "a token of sixteen letters"  # noqa: S105 - used only by this test
     server = HttpServer(bench, {**MAY_RUN, "OUTLIVE_MCP_TOKEN": token})
 
     async def steps() -> None:
@@ -824,7 +824,7 @@ def test_http_server_takes_its_token_from_the_environment(bench: Bench) -> None:
 
 
 def test_server_names_the_package_to_install_when_mcp_is_missing(bench: Bench) -> None:
-    """The package is optional. The exit code is 3, and stderr has the pip command."""
+    """The package `mcp` is optional. The exit code is 3, and stderr has the pip command."""
     script = (
         f"import sys, runpy; sys.modules['mcp'] = None; sys.argv = ['outlive', 'mcp']; runpy.run_path({str(SCRIPT)!r})"
     )

@@ -1,4 +1,4 @@
-"""MCP tasks: tasks of Outlive in two dialects, recorded before they are answered."""
+"""MCP tasks: tasks of Outlive in two dialects of the protocol. Each is recorded before the server answers."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ async def begin(client: Client, command: str, **more: Any) -> dict[str, Any]:
 
 async def ended(client: Client, task: str) -> dict[str, Any]:
     """Poll a task until it has ended, and return its document."""
-    while (found := await ask(client, "tasks/get", taskId=task))["status"] == "working":  # noqa: ASYNC110
-        await anyio.sleep(0.05)  # clients of this protocol have to poll
+    while (found := await ask(client, "tasks/get", taskId=task))["status"] == "working":  # noqa: ASYNC110 - clients of this protocol have to poll
+        await anyio.sleep(0.05)
     return found
 
 
@@ -170,7 +170,7 @@ def test_methods_of_a_dialect_exist_only_in_its_protocol_version(bench: Bench) -
             assert (await client.call_tool("list", {})).structured_content
         async with over_stdio(bench, "auto") as client:
             await refused(NO_CAPABILITY, client, "tasks/get", taskId=task)
-            assert (await client.call_tool("run", {"command": "true"})).structured_content  # no task was asked for
+            assert (await client.call_tool("run", {"command": "true"})).structured_content  # not an MCP task
 
     play(steps)
 
@@ -263,7 +263,7 @@ def open_notices(bench: Bench, session: str = "s-1") -> list[str]:
 
 
 def test_result_of_a_failed_command_is_an_error_for_most_clients(bench: Bench) -> None:
-    """The protocol asks for `isError`. Only Claude Code gets none, because it loses the lines of such a text."""
+    """The protocol asks for `isError`. Claude Code does not get it, because it joins the lines of an error text."""
 
     async def steps() -> None:
         async with modern(bench) as client:
@@ -288,7 +288,7 @@ def test_ending_is_reserved_for_the_mcp_client_that_follows_the_task(bench: Benc
             assert await anyio.to_thread.run_sync(lambda: told(bench, "s-1")) == []
             assert await anyio.to_thread.run_sync(lambda: open_notices(bench)) == []
             found = await ask(client, "tasks/get", taskId=begun["taskId"])
-            assert not found["result"].get("isError"), "Claude Code would put such a text into one line"
+            assert not found["result"].get("isError"), "Claude Code puts the text of an error into one line"
             text = found["result"]["content"][0]["text"]
             lines = text.splitlines()
             assert f"- {task} failed (exit 3)" in lines[1]
@@ -299,7 +299,7 @@ def test_ending_is_reserved_for_the_mcp_client_that_follows_the_task(bench: Benc
             assert [line for line in lines if line.startswith("  |")] == ["  | one", "  | two"]
             again = await ask(client, "tasks/get", taskId=begun["taskId"])
             assert again["result"]["content"][0]["text"].splitlines()[2:-1] == lines[2:-1], (
-                "who asks twice is told twice"
+                "a second request does not get the same text"
             )
 
     play(steps)

@@ -26,7 +26,7 @@ def begun(bench: Bench) -> None:
 
 
 def test_silent_success_is_reported_at_the_next_prompt(bench: Bench, watchers: Watchers) -> None:
-    """Neither the end of the turn nor the gate keeps the session for a success without output."""
+    """A success without output neither continues the turn nor makes the gate refuse a stop."""
     task = ended(bench, "true", *POLICY)
     assert said(call(bench, "claude", "Stop", env=watchers.env)) == {}
     gate = bench.json("gate", "--session", SESSION)
@@ -75,8 +75,8 @@ def test_headless_session_waits_for_silent_successes(bench: Bench, session: Sess
 
 
 @pytest.mark.parametrize(("last", "may_stop"), [("true", True), ("echo a word", False)])
-def test_group_ending_keeps_the_session_when_a_member_has_output(bench: Bench, last: str, may_stop: bool) -> None:
-    """The notice of a group does not keep the session only if every member succeeded without output."""
+def test_gate_refuses_a_stop_after_a_group_when_a_member_has_output(bench: Bench, last: str, may_stop: bool) -> None:
+    """The gate allows a stop before a group's notice is reported only if every member succeeded without output."""
     for command in ("true", last):
         ended(bench, command, *POLICY, "--group", "g")
     assert bench.json("gate", "--session", SESSION)["may_stop"] is may_stop

@@ -1,4 +1,4 @@
-"""Systems that lack what Outlive needs: commands refuse, or the doctor says so."""
+"""Systems that lack a feature that Outlive needs: commands are refused, or the doctor names the problem."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_slots_limit_the_running_tasks_and_keep_their_order(bench: Bench) -> Non
     tasks = [_gated(bench, "--slots", "x=2") for _ in range(5)]
     _ready(bench, *tasks)
     for ended, task in enumerate(tasks):
-        wait_until(lambda ended=ended: len(_began(bench)) == min(ended + 2, 5), "the next to begin")  # type: ignore[misc]
+        wait_until(lambda ended=ended: len(_began(bench)) == min(ended + 2, 5), "the next task to begin")  # type: ignore[misc]
         assert _states(bench, *tasks[ended:]) == ["running"] * min(2, 5 - ended) + ["queued"] * max(0, 3 - ended)
         _open(bench, task)
         bench.ok("wait", task)
@@ -73,7 +73,7 @@ def test_slot_is_free_when_any_of_its_tasks_ends(bench: Bench) -> None:
     _ready(bench, *tasks)
     wait_until(lambda: len(_began(bench)) == 2)
     _open(bench, tasks[1])
-    wait_until(lambda: _began(bench)[2:] == [tasks[2]], "the third")
+    wait_until(lambda: _began(bench)[2:] == [tasks[2]], "the third task to begin")
     assert _states(bench, *tasks) == ["running", "succeeded", "running"]
 
 
@@ -90,7 +90,7 @@ def test_cancelling_a_queued_task_frees_no_slot(bench: Bench) -> None:
     assert (shown["state"], shown["reason"], shown["started_at"]) == ("cancelled", "requested", None)
     assert _states(bench, *tasks) == ["running", "running", "cancelled", "queued"]
     _open(bench, tasks[0])
-    wait_until(lambda: _began(bench)[2:] == [tasks[3]], "the fourth")
+    wait_until(lambda: _began(bench)[2:] == [tasks[3]], "the fourth task to begin")
 
 
 def test_lock_is_free_when_all_processes_of_its_task_are_killed(bench: Bench) -> None:
@@ -99,7 +99,7 @@ def test_lock_is_free_when_all_processes_of_its_task_are_killed(bench: Bench) ->
     waiting = bench.launch("echo mine", "--lock", "l")
     for pid in (bench.keeper(holder), bench.process(holder, "witness"), bench.process(holder)):
         kill(pid)
-    wait_until(lambda: bench.row(waiting).state == "succeeded", "the waiter's turn")
+    wait_until(lambda: bench.row(waiting).state == "succeeded", "the waiting task to succeed")
     # Newer kernels report the exit status also to a process that is not the parent.
     assert bench.row(holder).state in ("lost", "failed")
 
@@ -110,7 +110,7 @@ def test_task_keeps_its_lock_when_its_keeper_is_killed(bench: Bench) -> None:
     _ready(bench, holder)
     waiting = bench.launch("echo mine", "--lock", "l")
     kill(bench.keeper(holder))
-    wait_until(lambda: bench.find_keeper(holder), "the waiter to bring a new keeper")
+    wait_until(lambda: bench.find_keeper(holder), "the waiting task's keeper to start a new keeper for the first task")
     assert _states(bench, holder, waiting) == ["running", "queued"]
     _open(bench, holder)
     assert bench.run("wait", holder, waiting).returncode == 0
@@ -123,8 +123,8 @@ def test_queued_task_is_lost_when_its_keeper_is_killed(bench: Bench) -> None:
     victim, last = bench.launch("echo victim", "--lock", "l"), bench.launch("echo last", "--lock", "l")
     kill(bench.keeper(victim))
     _open(bench, holder)
-    wait_until(lambda: bench.row(last).state == "succeeded", "the turn of the one behind it")
-    assert bench.row(victim).state == "lost", "found by that one, before any reader"
+    wait_until(lambda: bench.row(last).state == "succeeded", "the last task to succeed")
+    assert bench.row(victim).state == "lost", "the keeper of the last task did not settle the lost task"
     evidence = bench.show(victim)["evidence"][-1]
     assert (evidence["started"], evidence["cause"]) == ("no", "keeper_killed")
 
@@ -210,7 +210,7 @@ def test_run_refuses_to_wait_when_the_dependency_is_its_own_task(bench: Bench) -
     task = bench.launch(f"{call} > inner")
     bench.ok("wait", task)
     inner = (bench.project / "inner").read_text().strip()
-    assert bench.run("wait", inner).returncode == 0, "without --wait it is a plain successor"
+    assert bench.run("wait", inner).returncode == 0, "without --wait the inner task did not run after the outer one"
 
 
 def test_queued_task_keeps_the_surroundings_of_its_launch(bench: Bench) -> None:
@@ -250,10 +250,10 @@ def test_keeper_of_a_queued_task_wakes_without_a_new_exec(bench: Bench) -> None:
     holder = _gated(bench, "--lock", "l")
     waiting = _gated(bench, "--lock", "l")
     keeper = bench.keeper(waiting)
-    wait_until(lambda: "poll" in _wchan(keeper) or "poll" in _syscall(keeper), "its sleep")
+    wait_until(lambda: "poll" in _wchan(keeper) or "poll" in _syscall(keeper), "the keeper to sleep")
     asleep = _execution(keeper)
     _open(bench, holder)
-    wait_until(lambda: _states(bench, waiting) == ["running"], "its turn")
+    wait_until(lambda: _states(bench, waiting) == ["running"], "the queued task to begin")
     assert (bench.keeper(waiting), _execution(keeper)) == (keeper, asleep)
     _open(bench, waiting)
     assert bench.run("wait", waiting).returncode == 0
@@ -310,7 +310,7 @@ def test_queued_foreground_task_is_cancelled_when_its_terminal_session_ends(benc
     assert _states(bench, waiting) == ["queued"]
     with session:
         session.kill()
-    wait_until(lambda: bench.row(waiting).state == "cancelled", "its end")
+    wait_until(lambda: bench.row(waiting).state == "cancelled", "the queued task to be cancelled")
     assert bench.show(waiting)["reason"] == "session_ended"
 
 
@@ -324,7 +324,7 @@ def test_launch_is_refused_when_too_many_tasks_wait(bench: Bench) -> None:
     assert (done.returncode, done.stdout) == (3, "")
     assert f"{MOST_WAITING} tasks are waiting" in done.stderr
     assert bench.ok("run", "--", "true")
-    assert len(os.listdir(bench.home.tasks)) == 1, "nothing is left of the refused one"
+    assert len(os.listdir(bench.home.tasks)) == 1, "the refused launch left a bundle"
 
 
 def test_sdk_accepts_the_queue_options(bench: Bench) -> None:

@@ -31,7 +31,7 @@ def repo(bench: Bench) -> Path:
 
 
 def stashed(bench: Bench, *options: str) -> str:
-    """Launch a task that stashes a.py until `go` exists; return the task's id."""
+    """Launch a task that stashes a.py until `go` exists, and return the task's id."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", *options)
     window_on(bench, task, "a.py")
     return task
@@ -61,7 +61,7 @@ def test_command_inside_a_window_names_the_task_and_the_window(bench: Bench, rep
 
 @pytest.mark.parametrize("how", ["off", "compare"])
 def test_command_names_an_unobserved_task_that_may_have_had_files_away(bench: Bench, repo: Path, how: str) -> None:
-    """The other task has a window by its text only. The words are those of the guard."""
+    """The other task is not observed, so its window follows from its text. The guard prints the same words."""
     begin(bench, "s-1")
     early = bench.launch("cat a.py")
     bench.run("wait", early)
@@ -126,9 +126,9 @@ def test_closed_window_after_a_short_command_is_no_drift(bench: Bench, repo: Pat
     other = stashed(bench)
     (repo / "go").touch()
     bench.run("wait", other)
-    wait_until(lambda: bench.show(other)["effects"]["paths_restored"] == 1, "the last look")
+    wait_until(lambda: bench.show(other)["effects"]["paths_restored"] == 1, "the last snapshot")
     drift = bench.show(short)["drift"]
     assert (drift["moved"], drift["details"]) == (None, [])
     assert f"a.py: changed and restored by {other} since" in drift["summary"]
     (repo / "a.py").write_text("three\n")
-    assert bench.show(short)["drift"]["moved"] is True, "somebody has changed it after that"
+    assert bench.show(short)["drift"]["moved"] is True, "a change after the window was closed is not drift"

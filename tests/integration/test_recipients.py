@@ -55,7 +55,9 @@ def test_ending_of_an_earlier_session_is_reported_to_one_new_session(bench: Benc
     assert told(bench, "s-2") == []
     assert state_of(bench, task) == "acked"
     assert handed(begin(bench, "s-4", "--pid", clients.start())) == []
-    wait_until(lambda: bench.ok("sweep", "--apply") is not None and bench.run("show", task).returncode == 2, "deletion")
+    wait_until(
+        lambda: bench.ok("sweep", "--apply") is not None and bench.run("show", task).returncode == 2, "the deletion"
+    )
 
 
 def test_presented_ending_is_reported_again_when_its_session_dies(bench: Bench, clients: Clients) -> None:
@@ -161,7 +163,7 @@ def test_client_inside_a_task_has_its_own_session(bench: Bench, clients: Clients
 def test_session_of_a_background_agent_takes_no_ending_of_an_earlier_session(
     bench: Bench, clients: Clients, *, has_ended: bool
 ) -> None:
-    """It begins in the project, but the next new session of the user receives the ending."""
+    """The agent's session begins in the project, but only the next new session of the user receives the ending."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     task = bench.launch("exit 3" if has_ended else f"{until('go')}; exit 3", "--session", "s-1")
@@ -240,7 +242,7 @@ def test_warned_session_receives_an_ending_when_the_launching_session_dies(
     if not dies_first:
         prompt = {"session_id": "B", "cwd": str(bench.project), "prompt": "go on"}
         for _ in range(2):
-            assert hook(bench, prompt) == "", "A lives, and hears it"
+            assert hook(bench, prompt) == "", "B was told although A is still alive"
         clients.kill(process)
         assert f"n{task}01ended" in hook(bench, prompt)
         return
@@ -265,7 +267,7 @@ def hook(bench: Bench, payload: dict[str, str], client: str = "claude", event: s
 def test_session_that_retries_a_task_receives_the_ending_of_the_new_attempt(
     bench: Bench, clients: Clients, by: str
 ) -> None:
-    """The launching session is over. The session that retries its task is told, and waits for it at the gate."""
+    """The launching session is over. The session that retries its task gets the ending, and its gate waits."""
     (task,) = over(bench, clients, "s-1", f"[ -e again ] && {until('go')}; exit 3")
     assert handed(begin(bench, "s-2", "--pid", clients.start())) == [task]
     assert told(bench, "s-2") == []
@@ -279,7 +281,7 @@ def test_session_that_retries_a_task_receives_the_ending_of_the_new_attempt(
 
 
 def test_session_that_retries_a_task_gets_no_parent_from_it(bench: Bench, clients: Clients) -> None:
-    """The task was launched inside a task of another session, which is not told of the new attempt."""
+    """The task was launched inside a task of another session, which does not receive the ending of the new attempt."""
     begin(bench, "other", "--pid", clients.start())
     inner = f"{' '.join(bench.command())} run --session s-1 '[ -e again ] && {until('go')}; exit 3' > inner"
     bench.run("wait", bench.launch(inner, "--session", "other"), "--session", "other")

@@ -192,7 +192,7 @@ def test_task_is_lost_by_a_reboot_when_its_boot_id_differs(bench: Bench) -> None
     os.close(fd)
     shown = bench.show(task)
     assert (shown["state"], shown["reason"]) == ("lost", "reboot")
-    assert is_alive(bench.process(task)), "nobody with that number was touched"
+    assert is_alive(bench.process(task)), "the process with the recorded pid was signalled"
     kill(bench.process(task))
 
 
@@ -341,8 +341,8 @@ def test_keeper_settles_in_the_new_file_when_the_ledger_is_replaced(bench: Bench
 def _await_rest(bench: Bench, task: str) -> None:
     """Wait until the task's keeper has the ledger open and sleeps."""
     keeper = bench.keeper(task)
-    wait_until(lambda: bench.home.ledger in map(_target, Path(f"/proc/{keeper}/fd").iterdir()), "its rest")
-    wait_until(lambda: _is_asleep(keeper), "its sleep")
+    wait_until(lambda: bench.home.ledger in map(_target, Path(f"/proc/{keeper}/fd").iterdir()), "the ledger to be open")
+    wait_until(lambda: _is_asleep(keeper), "the keeper to sleep")
 
 
 def _target(link: Path) -> str:
@@ -372,7 +372,7 @@ def test_keeper_settles_after_a_lock_on_the_ledger_is_released(bench: Bench) -> 
 
 
 def test_interrupt_in_the_launchers_terminal_does_not_reach_the_task(bench: Bench) -> None:
-    """SIGINT ends the launcher's process group, and the task runs on to its own exit code."""
+    """SIGINT ends the launcher's process group, and the task runs on and ends with its own exit code."""
     wanted = bench.command("run", "--wait", "60s", "while ! [ -e go ]; do sleep 0.05; done; exit 49")
     launcher = subprocess.Popen(
         # A shell starts background jobs with SIGINT ignored, and their child processes inherit that.

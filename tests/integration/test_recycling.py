@@ -1,4 +1,4 @@
-"""Idle keepers that run another task; the task runs as under a new keeper."""
+"""Idle keepers that run another task, which must run as under a new keeper."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 P = ParamSpec("P")
-_OF_A_LEDGER = 3  # descriptors: the file, its log, the log's index
-_OF_A_COPY = 2  # the copy of the code, and apsw
+_OF_A_LEDGER = 3  # open descriptors of a ledger: its file, the log and the log's index
+_OF_A_COPY = 2  # open descriptors of a copy of the code: the copy itself and apsw
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def client(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Outlive:
 
 
 class Dismissed(Exception):
-    """An idle keeper has ended at its time limit, as may happen on a busy machine."""
+    """An exception: an idle keeper has ended at its time limit, as may happen on a busy machine."""
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def stat_of(pid: int) -> tuple[bytes, int] | None:
 
 
 def keeper_of(bench: Bench, task: Task) -> tuple[int, int] | None:
-    """Return the keeper and the witness of a task; None if the witness has ended."""
+    """Return the keeper and the witness of a task. The witness is None if it has ended."""
     witness = bench.process(task.id, "witness")
     found = stat_of(witness)
     return None if found is None else (found[1], witness)
@@ -95,11 +95,11 @@ def free_keeper(bench: Bench, client: Outlive) -> tuple[int, int]:
         task = client.run("true").wait()
         found = keeper_of(bench, task)
         if found is None:
-            continue  # it has run as many tasks as a keeper may
+            continue  # the keeper has run as many tasks as it may, and has ended
         keeper, witness = found
         if keeper not in processes_named(KEEPER_NAME):
             continue
-        wait_until(partial(is_free, keeper), "a keeper that has let go of its task")
+        wait_until(partial(is_free, keeper), "the keeper to close the files of its task")
         return keeper, witness
     raise AssertionError("no keeper stays")
 
@@ -131,7 +131,7 @@ def is_gone(pid: int) -> bool:
 
 
 def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: object) -> Task:
-    """Launch a command repeatedly until the given keeper runs it; return that task.
+    """Launch a command repeatedly until the given keeper runs it, and return that task.
 
     Another keeper may be idle too, and the given keeper may not be idle yet.
     """
@@ -142,7 +142,7 @@ def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: 
         found = stat_of(witness)
         if found is not None and found[1] == keeper:
             for other in others:
-                client.cancel(other)  # not earlier: the given keeper could reach its idle limit meanwhile
+                client.cancel(other)  # cancelled last, because the given keeper could reach its idle limit meanwhile
             return task
         others.append(task)
         if is_gone(keeper):
@@ -245,7 +245,7 @@ def test_next_task_succeeds_when_an_idle_keeper_or_witness_is_killed_or_stopped(
     victim = free_keeper(bench, client)[which]
     os.kill(victim, number)
     if number == signal.SIGKILL:
-        wait_until(lambda: not is_alive(victim), "its end")
+        wait_until(lambda: not is_alive(victim), "the end of the killed process")
     try:
         for code in (4, 5):
             assert client.run(f"exit {code}").wait(timeout=20).exit_code == code
@@ -295,7 +295,7 @@ def test_idle_keepers_end_with_their_program(bench: Bench) -> None:
 def test_idle_keeper_ends_after_a_while(bench: Bench, client: Outlive) -> None:
     """Keeper and witness end when the program launches no further task."""
     keeper, witness = free_keeper(bench, client)
-    wait_until(lambda: not is_alive(keeper) and not is_alive(witness), "their end")
+    wait_until(lambda: not is_alive(keeper) and not is_alive(witness), "the end of keeper and witness")
 
 
 @patient
@@ -303,7 +303,7 @@ def test_keeper_of_leftover_processes_notices_the_end_of_its_next_command(bench:
     """The keeper ignores SIGCHLD while it watches a leftover process, and stops ignoring it before its next task."""
     keeper, _ = free_keeper(bench, client)
     run_by(bench, client, keeper, "(sleep 0.2 &); exit 0", observe="syscalls").wait()
-    wait_until(partial(is_free, keeper), "the end of what was left behind")
+    wait_until(partial(is_free, keeper), "the end of the leftover process")
     assert not ignores_its_children(keeper)
     for _ in range(5):
         # The command kills its witness, so the keeper has to read the exit status itself.
@@ -353,9 +353,9 @@ def has_the_ledger(pid: int) -> bool:
 def test_spawner_closes_the_ledger_after_a_while_and_restores_a_deleted_one(bench: Bench, client: Outlive) -> None:
     """The spawner opens the ledger again for the next launch, which restores a deleted ledger with all tasks."""
     spawner = int(sdk._spawner.ask({"verb": "who"})[0])
-    wait_until(lambda: client.run("true").wait().exit_code == 0 and has_the_ledger(spawner), "a ledger at hand")
-    wait_until(lambda: not has_the_ledger(spawner), "it to be let go")
-    wait_until(lambda: client.run("true").wait().exit_code == 0 and has_the_ledger(spawner), "a ledger at hand")
+    wait_until(lambda: client.run("true").wait().exit_code == 0 and has_the_ledger(spawner), "an open ledger")
+    wait_until(lambda: not has_the_ledger(spawner), "the spawner to close the ledger")
+    wait_until(lambda: client.run("true").wait().exit_code == 0 and has_the_ledger(spawner), "an open ledger")
     for path in bench.state.glob("*/ledger.sqlite*"):
         if not path.name.endswith(".alone"):
             path.unlink()

@@ -1,4 +1,4 @@
-"""Redaction: commands mask the secrets that they print; files stay unchanged."""
+"""Redaction: commands mask the secrets that they print, and files stay unchanged."""
 
 from __future__ import annotations
 

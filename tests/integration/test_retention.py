@@ -146,7 +146,7 @@ def test_sweep_deletes_the_oldest_tasks_when_outputs_exceed_the_limit(bench: Ben
 
 
 def test_sweep_marks_records_that_it_deletes_before_their_date(bench: Bench) -> None:
-    """The row of such a record says `no, for room`, and the last line counts one record."""
+    """The row of a record that is deleted early says `no, for room`, and the last line counts one such record."""
     _ended(bench, "head -c 40000 /dev/zero")
     row, told = bench.ok("sweep", "--max-disk", "10K").splitlines()[1:]
     assert "no, for room" in row
@@ -162,7 +162,7 @@ def test_keepers_delete_due_tasks(bench: Bench) -> None:
         if not due & _listed(bench):
             break
     assert not due & _listed(bench)
-    wait_until(lambda: not due & _bundles(bench), "their files to go too")
+    wait_until(lambda: not due & _bundles(bench), "the bundles of the deleted tasks to be deleted")
 
 
 def test_keepers_do_not_delete_a_task_that_has_just_ended(bench: Bench) -> None:
@@ -288,7 +288,7 @@ def test_output_is_refused_when_its_file_was_deleted(bench: Bench, call: tuple[s
 
 
 def test_sweep_deletes_old_bundles_without_a_row(bench: Bench) -> None:
-    """A young bundle without a row is kept, because its task may still be being launched."""
+    """A young bundle without a row is kept, because a launcher may still be about to write the row."""
     _ended(bench, "true")
     for name, age, inside in (("tempty22", 7200, ""), ("told2222", 7200, "/attempts"), ("tyoung22", 60, "/attempts")):
         os.makedirs(bench.home.bundle(name) + inside)
@@ -327,7 +327,7 @@ def test_audit_rebuilds_a_lost_ledger_from_the_bundles(bench: Bench, how: str) -
         elif how == "with an empty log":
             os.truncate(bench.home.ledger + "-wal", 0)
         if how != "deleted":
-            assert bench.run("list").returncode == 3, "what is left of it is moved aside, and nothing is hidden"
+            assert bench.run("list").returncode == 3, "a damaged ledger is not reported"
     rebuilt = bench.json("audit", "--rebuild")
     assert sorted(rebuilt["rebuilt"]) == sorted(order)
     assert rebuilt["findings"] == []
@@ -376,7 +376,7 @@ def test_next_command_restores_tasks_that_the_ledger_lacks(bench: Bench, how: st
     assert "had to be restored" in done.stderr
     (bench.project / "gate").write_text("\n")
     quiet = bench.run("wait", running, first)
-    assert (quiet.returncode, quiet.stderr.count("restored")) == (1, 0), "it is told once"
+    assert (quiet.returncode, quiet.stderr.count("restored")) == (1, 0), "the restoring is reported again"
     assert [bench.show(task)["exit_code"] for task in (first, running)] == [4, 3]
 
 
@@ -385,7 +385,7 @@ def test_next_command_restores_an_emptied_ledger_that_a_keeper_has_open(bench: B
     os.mkfifo(bench.project / "gate")
     running = bench.launch("read x < gate; exit 3", "--session", "s-1")
     keeper = bench.keeper(running)
-    wait_until(lambda: bench.home.ledger in _open_files(keeper), "the keeper has the ledger open")
+    wait_until(lambda: bench.home.ledger in _open_files(keeper), "the keeper to open the ledger")
     os.truncate(bench.home.ledger, 0)
     done = bench.run("gate", "--session", "s-1", "--exit-code", "--json")
     answer = json.loads(done.stdout)
@@ -441,7 +441,7 @@ def test_commands_do_not_read_the_task_directory_when_the_ledger_is_complete(ben
 
 
 def test_failed_write_keeps_the_old_count_of_attempts(bench: Bench) -> None:
-    """On a full disk, `count_attempt` must not raise, because it runs inside the launcher's transaction."""
+    """On a full disk, `count_attempt` must raise no error, because it runs inside the launcher's transaction."""
     _ended(bench, "true")
     name, _, count = read_fingerprint(bench.home.ledger).partition(" ")
     limits = getrlimit(RLIMIT_FSIZE)

@@ -384,7 +384,7 @@ def test_session_object_works_as_the_session_commands(client: Outlive) -> None:
 
 
 def test_tasks_refuses_an_unknown_state(client: Outlive) -> None:
-    """Otherwise the result would be empty, and the program would take this for an answer."""
+    """`tasks` raises `UserError`, because a program would take an empty result for an answer."""
     with pytest.raises(UserError, match="'finished' is no state of a task"):
         client.tasks(state=["failed", "finished"])  # type: ignore[list-item]
 
@@ -441,7 +441,7 @@ def test_async_follow_yields_output_and_notices_and_can_be_closed(client: Outliv
         await asyncio.sleep(0)
 
     asyncio.run(main())
-    wait_until(lambda: client.session("s-1").peek()[0]["delivery"]["state"] == "pending", "it to be given back")
+    wait_until(lambda: client.session("s-1").peek()[0]["delivery"]["state"] == "pending", "a pending notice")
 
 
 def check_document(kind: Any, found: object, where: str) -> None:
@@ -506,7 +506,7 @@ def test_documents_with_changes_by_other_processes_match_their_types(client: Out
     assert session.gate()["open_windows"]
     worktree.commit(**{"b.py": "by hand\n"})
     inside.wait()
-    wait_until(lambda: inside.refresh().as_dict()["effects"]["unattributed"], "what others changed")
+    wait_until(lambda: inside.refresh().as_dict()["effects"]["unattributed"], "the changes by other processes")
     check_document(TaskDocument, inside.as_dict(), "moved")
     assert "HEAD moved" in str(inside.as_dict()["effects"]["moved"])
     client.cancel(stashing)
@@ -537,6 +537,6 @@ def test_client_logs_a_restored_ledger(client: Outlive, bench: Bench, caplog: py
 
 
 def test_task_reports_whether_its_key_started_it(client: Outlive) -> None:
-    """A launch with the key of a succeeded task starts nothing. One with the key of a failed task starts it again."""
+    """A launch with the key of a succeeded task starts nothing. The key of a failed task starts it again."""
     assert [client.run("true", key="a").wait().was_started for _ in range(2)] == [True, False]
     assert [client.run("exit 3", key="b").wait().was_started for _ in range(2)] == [True, True]

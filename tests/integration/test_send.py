@@ -45,7 +45,7 @@ def test_send_passes_its_stdin_unchanged(bench: Bench) -> None:
 def test_task_without_stdin_reads_nothing(bench: Bench) -> None:
     """`send` to a task that was launched without `--stdin` is refused with a hint."""
     task = bench.launch("cat; echo end; exec sleep 60")
-    wait_until(lambda: said(bench, task) == "end\n", "it to read nothing")
+    wait_until(lambda: said(bench, task) == "end\n", "the task to print that it read nothing")
     refused = bench.run("send", task, "x")
     assert (refused.returncode, refused.stderr.splitlines()[0]) == (2, f"outlive: task {task} takes no input")
     assert "hint: launch it with --stdin" in refused.stderr

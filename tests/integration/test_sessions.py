@@ -252,7 +252,7 @@ def test_foreground_task_ends_when_its_client_is_killed(bench: Bench, clients: C
 
 
 def test_next_session_ends_foreground_tasks_of_a_session_that_was_not_ended(bench: Bench, clients: Clients) -> None:
-    """The client was cleared and lives on, and it never called `session end` for its first session."""
+    """The client began a new session after a clear, and never called `session end` for the first session."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     front = bench.launch("sleep 307", "--foreground", "--session", "s-1")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def got(path: Path) -> list[Any]:
-    """Return the messages that a sink's command has written to a file, one a line."""
+    """Return the messages that a sink's command has written to a file, one per line."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -87,7 +87,7 @@ def test_sink_command_gets_several_notices_in_one_call(bench: Bench) -> None:
     bench.ok("sink", "add", "log", "--run", f"cat >> {log}; echo >> {log}")
     tasks = [bench.launch("true", "--session", "s-1") for _ in range(10)]
     bench.run("wait", *tasks, "--no-ack")
-    wait_until(lambda: sum(len(each["notices"]) for each in got(log)) >= 10, "all of them")
+    wait_until(lambda: sum(len(each["notices"]) for each in got(log)) >= 10, "all ten notices")
     found = [notice["task"]["id"] for each in got(log) for notice in each["notices"]]
     assert sorted(found) == sorted(tasks)
     assert len(got(log)) < 10
@@ -119,7 +119,7 @@ def test_delivery_is_tried_again_when_a_sink_is_busy(bench: Bench) -> None:
     log, gate = bench.root / "got", bench.root / "free"
     bench.ok("sink", "add", "log", "--run", f"[ -e {gate} ] || exit 75; cat >> {log}; echo >> {log}")
     task = ended(bench, "s-1")
-    wait_until(lambda: sink_states(bench, task)["log"][2], "it to be found busy")
+    wait_until(lambda: sink_states(bench, task)["log"][2], "the sink to be busy")
     assert sink_states(bench, task)["log"][:2] == ("pending", 0)
     gate.touch()
     wait_until(lambda: got(log), "the delivery")

@@ -1,4 +1,4 @@
-"""Snapshots of intact and damaged repositories: correct or unknown, and in time."""
+"""Snapshots of intact and damaged repositories: each result is correct or unknown, and comes in time."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Start:
         self._begin_read, self.begin = os.pipe()
 
     def fork_witness(self) -> None:
-        """Fork the witness, which forks the command's process; close their pipe ends."""
+        """Fork the witness, which forks the command's process, and close the pipe ends of both."""
         assert self.held.lock is not None
         start = witness.Start(
             lock=self.held.lock,
@@ -94,7 +94,7 @@ class Start:
     def ending(self) -> Evidence | None:
         """Wait until no process has the attempt's lock, and return the recorded evidence."""
         self.held.close()
-        wait_until(self.is_over, "the end of everybody who could finish the attempt")
+        wait_until(self.is_over, "the end of every process that has the attempt's lock")
         fd = os.open(self.files.record, os.O_RDONLY)
         try:
             return read_evidence(fd, "witness")
@@ -109,7 +109,7 @@ def start(tmp_path: Path) -> Start:
 
 
 def keeper_that(life: Callable[[], object]) -> int:
-    """Fork a process that calls `life` and then kills itself; return its pid."""
+    """Fork a process that calls `life` and then kills itself, and return its pid."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -162,7 +162,7 @@ def test_command_dies_when_keeper_and_witness_are_killed_during_its_exec(start: 
     assert os.read(said, 16) == b"asked"
     command = command_of(start.held.record)
     own = int((start.files.read_slot("process") or {})["witness"])
-    os.kill(own, signal.SIGSTOP)  # otherwise the witness could answer the call before it is killed
+    os.kill(own, signal.SIGSTOP)  # a running witness could answer the call before it is killed
     kill(keeper)
     kill(own)
     os.waitpid(keeper, 0)
@@ -191,7 +191,7 @@ def test_task_is_cancelled_when_its_cancel_prevents_the_start(bench: Bench) -> N
 
 
 def test_cancel_prevents_a_start_that_the_launcher_has_allowed(start: Start) -> None:
-    """A keeper that was stopped finds the launcher's go and a cancel at once. The command does not begin."""
+    """If a stopped keeper finds the launcher's start signal and a cancel at once, the command does not begin."""
     around = Surroundings(environ={}, umask=0o077)
     plan = Plan(home=start.home, launch=values.launch(), files=start.files, surroundings=around)
     go, launcher = os.pipe()

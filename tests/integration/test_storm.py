@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 TASKS = 40
 
 
-def test_random_kills_leave_one_consistent_ending_for_each_task(bench: Bench) -> None:
+def test_random_kills_leave_one_correct_ending_for_each_task(bench: Bench) -> None:
     """Each task ran once, has one notice, and is failed with its own exit code or lost."""
     source = random.Random(20261115)
     script = "echo x >> ran-$OUTLIVE_TASK; sleep 0.{}; exit 3"

@@ -107,7 +107,7 @@ def test_session_with_a_uuid_begins_again_in_another_directory(bench: Bench, cli
 
 
 def test_known_session_is_linked_by_evidence(bench: Bench, clients: Clients) -> None:
-    """A session that is recorded already still continues another one, by a transcript or by its process."""
+    """A session that is already recorded is linked to an earlier session by a transcript or by its process."""
     begin(bench, "s-1", "--transcript", "/t/a", "--client", "c")
     bench.ok("session", "end", "--session", "s-1")
     ended(bench, "s-2")
@@ -136,7 +136,7 @@ def test_follower_of_a_fork_wakes_when_the_parent_session_dies(bench: Bench, cli
             bench.command("inbox", "--follow", "--session", "f"), env=bench.env, cwd=bench.project, stdout=file
         )
     try:
-        wait_until(lambda: "poll" in Path(f"/proc/{follower.pid}/wchan").read_text(), "it to sleep")
+        wait_until(lambda: "poll" in Path(f"/proc/{follower.pid}/wchan").read_text(), "the follower to sleep")
         clients.kill(parent)
         wait_until(out.read_text, "the notice")
         assert json.loads(out.read_text())["task"]["id"] == task
@@ -158,7 +158,7 @@ def test_follower_ends_when_its_output_pipe_is_closed(bench: Bench) -> None:
 
 
 def test_foreground_task_ends_when_it_is_launched_while_its_session_ends(bench: Bench) -> None:
-    """The end of the session takes time, because another foreground task ignores signals."""
+    """The task is launched while the session's end waits for another foreground task, which ignores signals."""
     begin(bench, "s-1")
     stubborn = bench.launch("trap '' INT TERM; while :; do sleep 0.2; done", "--foreground", "--session", "s-1")
     bench.process(stubborn)
@@ -209,7 +209,7 @@ def test_failure_of_an_earlier_attempt_is_reported_after_a_hand_off(bench: Bench
 
 @pytest.mark.parametrize("count", [1, 40, 70])
 def test_inbox_text_keeps_its_size_limit(bench: Bench, count: int) -> None:
-    """Characters of several bytes and many notices still fit into 8192 bytes."""
+    """Even many notices with characters of several bytes fit into 8192 bytes."""
     words = ("--description", "\N{ROCKET}" * 80, "--session", "s-1")
     command = "for i in $(seq 1500); do echo y; done; : " + "\N{ROCKET}" * 300
     tasks = [bench.launch(command, *words) for _ in range(count)]

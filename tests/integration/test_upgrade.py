@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.session_steps import Clients
     from tests.support import Bench
 
-# Modules that sleeping processes import when they wake. The next version that these tests install renames them.
+# Modules that sleeping processes import when they wake. The next version in these tests has other names for them.
 RENAMED = (
     "sdk.spawner.serve_launches",
     "hooks.wake.wait_for_change",
@@ -213,7 +213,7 @@ class Wheels:
 
 
 def pip(*words: str) -> None:
-    """Call pip without the network; the call must succeed."""
+    """Call pip without the network. The call must succeed."""
     done = subprocess.run(
         [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *words],
         env={**os.environ, "PIP_CONFIG_FILE": os.devnull, "SOURCE_DATE_EPOCH": "1700000000"},
@@ -314,7 +314,7 @@ def test_queued_task_fails_when_no_code_is_left_to_start_it(bench: Bench, instal
         copy.write_bytes(b"")
     (bench.project / "go").touch()
     bench.run("wait", holder)
-    shown = wait_until(lambda: (found := bench.show(waiting))["state"] != "queued" and found, "its end")
+    shown = wait_until(lambda: (found := bench.show(waiting))["state"] != "queued" and found, "the end of the task")
     assert (shown["state"], shown["reason"], shown["started_at"]) == ("failed", "installation_gone", None)
     assert "outlive retry" in bench.ok("show", waiting)
     bench.ok("retry", waiting)
@@ -387,7 +387,7 @@ def test_queued_and_retried_tasks_run_when_pip_changes_the_wheel(bench: Bench, w
     (bench.project / "go").touch()
     os.kill(keeper, signal.SIGCONT)
     for task in (waiting, retried):
-        wait_until(lambda task=task: bench.row(task).current.settled_at, "its end")  # type: ignore[misc]
+        wait_until(lambda task=task: bench.row(task).current.settled_at, "the end of the task")  # type: ignore[misc]
     shown = bench.show(waiting)
     assert (shown["state"], shown["exit_code"], shown["settled_by"]) == ("failed", 7, "keeper")
     assert shown["output"]["tail"] == "mine\n"
@@ -512,7 +512,7 @@ def test_failed_delivery_is_tried_again_when_the_installation_changes(
     installation.change(how)
     (bench.project / "go").touch()
     wait_until((bench.project / "told").exists, "the second try")
-    wait_until(lambda: bench.show(task)["notices"][0]["sinks"][0]["state"] == "delivered", "its record")
+    wait_until(lambda: bench.show(task)["notices"][0]["sinks"][0]["state"] == "delivered", "the record of the delivery")
 
 
 @pytest.mark.parametrize("how", ["deleted", "renamed"])
@@ -523,7 +523,7 @@ def test_ending_is_delivered_when_the_installation_changes_before_it(
     installation.ok("sink", "add", "s", "--run", f"touch {bench.project}/told")
     task = installation.ok("run", until("go"))
     keeper = bench.keeper(task)
-    wait_until(lambda: bench.home.ledger in open_files(keeper), "the rest of the keeper")
+    wait_until(lambda: bench.home.ledger in open_files(keeper), "the keeper to have the ledger open")
     installation.change(how)
     (bench.project / "go").touch()
     wait_until(lambda: bench.row(task).current.settled_at, "the end of the task")

@@ -1,4 +1,4 @@
-"""Waking an idle session: a background hook, the watcher, reports an ending."""
+"""Waking an idle session: a background hook, called the watcher, reports an ending."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Watchers:
-    """Watchers: hooks that a client keeps in the background of an idle session."""
+    """The watchers of a session: hooks that its client runs in the background while the session is idle."""
 
     def __init__(self, bench: Bench, client: str) -> None:
         self.bench = bench
@@ -51,9 +51,9 @@ class Watchers:
         return watcher
 
     def start_elsewhere(self, client: str) -> subprocess.Popen[str]:
-        """Start a watcher for another client of the session; wait until it sleeps."""
+        """Start a watcher for another client of the session, and wait until the watcher sleeps."""
         watcher = self.start(CLAUDE_PID=client)
-        wait_until(lambda: len(os.listdir(f"/proc/{watcher.pid}/task")) > 1, "the one who waits for its turn")
+        wait_until(lambda: len(os.listdir(f"/proc/{watcher.pid}/task")) > 1, "the watcher to wait for the lock")
         return watcher
 
     def until_there(self) -> None:
@@ -161,7 +161,7 @@ def test_hook_and_watcher_together_report_an_ending_once(bench: Bench, watchers:
     watchers.until_there()
     task = ended(bench)
     by_hook = context(said(call(bench, "claude", "PostToolBatch", env=watchers.env)))
-    wait_until(lambda: state(bench, task) == "presented", "one of them to tell it")
+    wait_until(lambda: state(bench, task) == "presented", "the hook or the watcher to report the ending")
     watcher.terminate()
     by_watcher = watchers.end(watcher)[2]
     assert (by_hook + by_watcher).count(f"n{task}01ended") == 1
@@ -205,7 +205,7 @@ def test_watcher_ends_when_the_input_of_its_client_is_closed(bench: Bench, watch
 
 
 def test_watcher_ends_when_its_session_has_ended(bench: Bench, watchers: Watchers) -> None:
-    """The watcher must end first, because the client may wait for it."""
+    """The watcher must exit before the client, because the client may wait for the watcher."""
     task = launch(bench, until("go"))
     watcher = watchers.start()
     watchers.until_there()
@@ -246,7 +246,7 @@ def test_resumed_session_is_watched_when_its_beginning_is_recorded(
     other = clients.start()
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start("resume", CLAUDE_PID=other)
-    wait_until(lambda: "anon_inode:inotify" in open_files(watcher.pid), "the one who waits for the beginning")
+    wait_until(lambda: "anon_inode:inotify" in open_files(watcher.pid), "the watcher to wait for the beginning")
     said(call(bench, "claude", "SessionStart", source="resume", env={**watchers.env, "CLAUDE_PID": other}))
     watchers.until_there()
     (bench.project / "go").touch()
@@ -259,7 +259,7 @@ def test_watcher_sleeps_and_gives_up_when_no_beginning_is_recorded(watchers: Wat
     """The watcher sleeps and does not poll, so it has few context switches."""
     before = getrusage(RUSAGE_CHILDREN).ru_nvcsw
     assert watchers.end(watchers.start("resume", CLAUDE_PID=clients.start())) == (0, "", "")
-    assert getrusage(RUSAGE_CHILDREN).ru_nvcsw - before < 50, "somebody looks every few milliseconds"
+    assert getrusage(RUSAGE_CHILDREN).ru_nvcsw - before < 50, "a process polls every few milliseconds"
 
 
 def test_watcher_ends_when_a_hook_has_reported_all_endings(bench: Bench, watchers: Watchers) -> None:
@@ -325,7 +325,7 @@ def test_parent_is_woken_when_a_session_that_outlived_its_turn_leaves_a_task(
 def test_session_is_woken_when_the_launcher_of_a_task_that_it_was_shown_dies(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """The launcher lives when the session becomes idle, and dies after its task has failed."""
+    """The launching session is alive when the other session becomes idle, and dies after its task has failed."""
     client = clients.start()
     begin(bench, "launcher", "--pid", client)
     task = bench.launch(f"{until('go')}; exit 3 && git stash", "--session", "launcher")
@@ -334,7 +334,7 @@ def test_session_is_woken_when_the_launcher_of_a_task_that_it_was_shown_dies(
     watchers.until_there()
     (bench.project / "go").touch()
     bench.run("wait", task)
-    assert watcher.poll() is None, "the launcher lives, and is told"
+    assert watcher.poll() is None, "the session was woken although the launcher is alive"
     clients.kill(client)
     code, _, err = watchers.end(watcher)
     assert (code, f"n{task}01ended" in err) == (2, True)
@@ -384,7 +384,7 @@ def test_message_wakes_the_session_and_its_prompt_hook_reports_the_ending(
     told = context(said(call(bench, "claude", "UserPromptSubmit", prompt=message)))
     assert f"n{task}01ended" in told
     assert watchers.end(watcher) == (0, "", "")
-    assert said(call(bench, "claude", "UserPromptSubmit", prompt=message)) == {}, "as where it is installed twice"
+    assert said(call(bench, "claude", "UserPromptSubmit", prompt=message)) == {}, "the ending was reported twice"
     said(call(bench, "claude", "Stop"))
     assert state(bench, task) == "acked"
 
@@ -426,7 +426,7 @@ def test_watcher_reports_the_ending_itself_when_its_message_is_not_taken(
     before = getrusage(RUSAGE_CHILDREN).ru_nvcsw
     code, _, told = watchers.end(watcher)
     assert code == 2
-    assert getrusage(RUSAGE_CHILDREN).ru_nvcsw - before < 150, "somebody looks every few milliseconds"
+    assert getrusage(RUSAGE_CHILDREN).ru_nvcsw - before < 150, "a process polls every few milliseconds"
     assert f"n{task}01ended" in told
     late = said(call(bench, "claude", "UserPromptSubmit", prompt=message))
     assert late == {"decision": "block", "reason": "outlive: this session has received the notices already"}

@@ -163,7 +163,7 @@ def test_every_attempt_is_watched(bench: Bench) -> None:
     """The second attempt has its own journal, its own first snapshot and its own window."""
     text = "sleep 0.5; mv other.py x; sleep 1; mv x other.py; exit 3"
     task = bench.launch(text, "--observe", "watch", "--retries", "1")
-    wait_until(lambda: bench.show(task)["state"] == "failed" and len(bench.show(task)["attempts"]) == 2, "both tries")
+    wait_until(lambda: bench.show(task)["state"] == "failed" and len(bench.show(task)["attempts"]) == 2, "two attempts")
     found = wait_until(
         lambda: os.path.exists(bench.files(task, 2).compared) and bench.json("effects", task), "the comparison"
     )
@@ -201,7 +201,7 @@ def test_watched_command_keeps_its_exit_code_when_its_repository_is_deleted(benc
 @pytest.mark.root
 @pytest.mark.usefixtures("tree")
 def test_command_is_compared_when_no_inotify_watches_are_left(bench: Bench) -> None:
-    """The command runs to its own exit code, and the effects say why it was not watched."""
+    """The command ends with its own exit code, and the effects say why it was not watched."""
     words = bench.command("run", "--observe", "watch", f"{until(str(bench.root / 'go'))}; echo x >> other.py; exit 6")
     script = 'echo 0 > /proc/sys/user/max_inotify_watches && exec "$@"'
     done = subprocess.run(
@@ -236,7 +236,7 @@ def place(outsider: Outsider) -> Path:
 
 @pytest.mark.root
 def test_command_that_names_sudo_is_watched(outsider: Outsider, place: Path) -> None:
-    """Observing system calls would take away the privileges that `sudo` needs. The effects say so."""
+    """Observing system calls would take away the privileges that `sudo` needs. The effects give this reason."""
     done = outsider.call("run", "--json", "--cwd", str(place), f"{until('go')}; mv a b; sleep 1; mv b a; : sudo")
     task = json.loads(done.stdout)["id"]
     wait_until(lambda: json.loads(outsider.call("effects", task, "--json").stdout)["level"] == "watched", "the watch")
@@ -262,7 +262,7 @@ def test_command_is_compared_when_watchfiles_is_not_installed(outsider: Outsider
 
 
 def test_changes_after_the_ending_are_not_effects_of_the_task(bench: Bench, tree: Worktree) -> None:
-    """The watch continues for a moment after the end. It excludes changes by other processes in this moment."""
+    """The watch runs for a moment after the end, and changes by other processes in this time do not count."""
     task = watched(bench, "echo more >> a.py")
     bench.run("wait", task)
     tree.write("b.py", "later\n")

@@ -50,7 +50,7 @@ def test_wait_sleeps_while_its_tasks_run(bench: Bench) -> None:
     waiter = subprocess.Popen(
         bench.command("wait", *tasks), env=bench.env, cwd=bench.project, stdout=subprocess.DEVNULL
     )
-    wait_until(lambda: _is_waiting(waiter.pid), "the waiter to sleep")
+    wait_until(lambda: _is_waiting(waiter.pid), "`wait` to sleep")
     pids = [waiter.pid, *(bench.keeper(task) for task in tasks), *(bench.process(task, "witness") for task in tasks)]
     # Soon after the start, a keeper loads the code that it needs for the end of its task. Then it sleeps.
     wait_until(lambda: time.monotonic() > launched + 0.5)
@@ -134,7 +134,7 @@ def test_output_pages_together_are_the_whole_output(bench: Bench) -> None:
 
 
 def test_follow_returns_when_the_task_has_ended(bench: Bench) -> None:
-    """`output --follow` prints every byte, also an unfinished last line."""
+    """`output --follow` prints every byte, including an unfinished last line."""
     task = bench.launch("for i in 1 2 3; do echo $i; sleep 0.1; done; printf end")
     assert bench.run("output", task, "--follow").stdout == "1\n2\n3\nend"
 

@@ -1,4 +1,4 @@
-"""What people see: tables that fit the terminal, progress, groups, help and hints."""
+"""What users see on a terminal: tables, progress, groups, help and hints."""
 
 from __future__ import annotations
 
@@ -306,8 +306,8 @@ def test_ids_may_stand_after_two_dashes(bench: Bench) -> None:
     bench.ok("send", task, "--", "--eof")
     bench.ok("wait", "--", task)
     assert bench.ok("output", "--", task) == "got --eof"
-    assert bench.run("cancel", "--", task).returncode == 2, "it has ended"
-    assert bench.run("show", task, "--", other).returncode == 2, "two ids are one too many"
+    assert bench.run("cancel", "--", task).returncode == 2, "`cancel` accepted an ended task"
+    assert bench.run("show", task, "--", other).returncode == 2, "`show` accepted two ids"
     assert bench.json("show", other)["state"] == "running"
     bench.ok("cancel", "--", other)
 
@@ -350,7 +350,7 @@ def test_guard_refuses_a_command_without_two_dashes(bench: Bench) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert "outlive guard -- git commit" in done.stderr
     for words in (("git",), ("./git", "a"), ("nowhere.py", "git")):
-        assert bench.ok("guard", *words) == "clear", "these are paths"
+        assert bench.ok("guard", *words) == "clear", "a path was taken for a command"
     (bench.project / "git").touch()
     assert bench.ok("guard", "git", "commit") == "clear"
 

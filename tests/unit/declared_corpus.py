@@ -1,8 +1,8 @@
 """Command lines as agents write them, each labelled by hand with what it changes.
 
-The labels say what a command does when it runs in the git repository /home/dev/shop. They are independent of our rules.
-If a rule disagrees with a label, the rule is wrong, unless running the line shows that the label is. `⏎` stands for a
-new line.
+The labels say what a command does when it runs in the git repository /home/dev/shop. They are independent of the rules.
+If a rule disagrees with a label, the rule is wrong, unless running the line shows that the label is wrong. `⏎` stands
+for a new line.
 
 CHANGES: `kinds | command`, with every kind of thing that the command changes. Changes that tools make for
 themselves do not count, such as a cache in the home directory or the index that `git status` refreshes.

@@ -45,7 +45,7 @@ model = "opus"
 
 
 def tried(text: str, **options: Any) -> list[str]:
-    """Return the names that are tried, in order."""
+    """Return the names of the models that are tried, in order."""
     return [one.name for one in candidates(text, **options)]
 
 
@@ -78,7 +78,7 @@ def settings_of(text: str) -> AgentSettings:
     ],
 )
 def test_first_model_follows_the_precedence(options: dict[str, Any], name: str, source: str) -> None:
-    """Option goes before project, project before category, category before the client's default."""
+    """The precedence is: option, project, category, default of the client."""
     assert tried(TREE, **options) == [name]
     absent: dict[str, Any] = dict.fromkeys(("client", "model", "category", "project"))
     assert choice_of(settings_of(TREE), **{**absent, **options}).model_from == source
@@ -114,7 +114,7 @@ model = "firm"
             {"category": "firm", "project": "/p"},
             True,
         ),
-        # the model decides, wherever it comes from
+        # only the model's own setting counts, whichever source names the model
         (UNSTABLE, {"category": "shaky", "model": "shaky"}, True),
         (UNSTABLE + "[agents.models.shaky]\nunstable = false\n", {"category": "shaky"}, False),
         (
@@ -126,13 +126,15 @@ model = "firm"
         (UNSTABLE + "[agents.clients.claude]\nmodel = 'x'\n[agents.models.x]\nunstable = true\n", {}, True),
     ],
 )
-def test_only_the_model_that_runs_is_unstable(text: str, options: dict[str, Any], is_unstable: bool) -> None:
-    """A category default that is unstable with a stable override is not treated as unstable, in both directions."""
+def test_first_candidate_is_unstable_only_if_its_model_is(
+    text: str, options: dict[str, Any], is_unstable: bool
+) -> None:
+    """If another source overrides the category's model, the category's `unstable` is ignored."""
     assert candidates(BOTS + text, **options)[0].is_unstable is is_unstable
 
 
-def test_fallback_is_unstable_by_its_own_model() -> None:
-    """The first model says nothing about the next, nor the next about the first."""
+def test_fallback_is_unstable_only_if_its_own_model_is() -> None:
+    """Whether a fallback is unstable does not depend on the first model, nor the other way round."""
     text = UNSTABLE + "[agents.models.b]\nunstable = true\n"
     found = candidates(text, category="shaky", fallback=["a", "b"])
     assert [(one.name, one.is_unstable) for one in found] == [
@@ -166,13 +168,13 @@ fallback = []
         ({"category": "review", "project": "/none"}, ["bot:bot-default"]),
         ({"category": "review", "fallback": ["x", "other:y"]}, ["bot:bot-default", "bot:x", "other:y"]),
         ({"category": "review", "fallback": []}, ["bot:bot-default"]),
-        # the user chose what the settings name as a fallback
+        # the user chose a model that the settings name as a fallback
         ({"category": "review", "model": "next"}, ["bot:next", "claude:opus"]),
         ({"model": "general"}, ["claude:general"]),
     ],
 )
 def test_fallback_follows_the_precedence(options: dict[str, Any], names: list[str]) -> None:
-    """The first source that has a fallback decides, also with an empty list."""
+    """The first source that has a fallback decides, even if its list is empty."""
     assert tried(FALLBACKS, **options) == names
 
 
@@ -202,7 +204,7 @@ def test_unknown_or_repeated_name_is_refused(options: dict[str, Any], told: list
 
 
 def test_candidate_claims_its_model_and_its_provider() -> None:
-    """One claim limits a model's agents, the other those of all models of its provider."""
+    """One claim limits the agents of the model, the other limits the agents of all models of its provider."""
     text = (
         "[agents]\nat_once = 7\nat_once_per_provider = 20\n"
         + BOTS
@@ -217,19 +219,19 @@ def test_candidate_claims_its_model_and_its_provider() -> None:
         (("agent-model:other:big", 3), ("agent-provider:acme", 20)),
         (("agent-model:bot:lab/x", 7), ("agent-provider:lab", 20)),
     ]
-    assert candidates("")[0].claims == (("agent-model:claude", 5),), "by default only the model is limited"
+    assert candidates("")[0].claims == (("agent-model:claude", 5),), "the provider is limited by default"
 
 
-def test_tables_have_what_the_adapters_of_the_candidates_read() -> None:
-    """The table of each client that may run is there, without the keys that are about the choice."""
+def test_tables_of_the_candidates_have_the_keys_for_their_adapters() -> None:
+    """The tables of all clients that may run are included, without the keys for choosing a model."""
     found = settings_of(BOTS)
     tables = tables_of(found, candidates(BOTS, client="other", model="x", fallback=["claude:opus"]))
     answer = {"answer": {"when": {"type": "result"}, "text": "result"}}
     assert tables == {"other": {"command": ["/opt/other"], "lines": answer}}
 
 
-def test_described_program_is_started_as_the_settings_say() -> None:
-    """Every key that describes a program arrives at its adapter: the settings and the adapter agree on the names."""
+def test_program_of_the_settings_is_started_as_described() -> None:
+    """Every key that describes a program reaches the program's adapter under the name that the adapter expects."""
     text = f"""
 [agents.clients.bot]
 command = ["bot", "--json"]
@@ -261,7 +263,7 @@ session = "meta.session"
 def test_unstable_depends_on_the_resolved_model_alone(
     option: bool, project: bool, category: bool, default: bool, unstable: set[str]
 ) -> None:
-    """Whatever the sources are, the table of the model that runs decides."""
+    """For any combination of sources, only the table of the model that runs decides."""
     text = "".join(f"[agents.models.{name}]\nunstable = true\n" for name in sorted(unstable))
     text += "[agents.clients.claude]\nmodel = 'default'\n" if default else ""
     text += "[agents.projects.'/p']\nmodel = 'project'\n" if project else ""

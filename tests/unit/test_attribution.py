@@ -1,4 +1,4 @@
-"""Attribution of changes to the task, to other processes, or to none if unknown."""
+"""Attributing changes to the task, to other processes, or to no process if the author is unknown."""
 
 from __future__ import annotations
 
@@ -216,13 +216,13 @@ def test_stash_depth_is_reported_unless_the_task_was_seen_stashing() -> None:
     """A new depth of the stash is reported, unless the task changed that stash."""
     deeper = comparison(stash=Move(name="stash", before="", after="a"), stash_depth=(0, 1))
     in_none = with_comparisons(Effects(level="observed"), [deeper], None)
-    assert in_none.moved == "the stash of /r went from 0 to 1", "it runs in no repository"
+    assert in_none.moved == "the stash of /r went from 0 to 1", "the repository of the stash is not named"
     seen = Effects(level="observed", git=((NOW, "stash", "git stash"),))
     assert with_comparisons(seen, [deeper], None).moved is None
     looks = quick(git_state(stash=())), quick(git_state(stash=("a", "b")))
     both = comparison(stash=Move(name="stash", before="a", after="b"), stash_depth=(1, 2), top=git_state().top)
     told = with_comparisons(Effects(level="observed"), [both], looks).moved
-    assert told == "the stash went from 0 to 2", "the look that was late missed one"
+    assert told == "the stash went from 0 to 2", "the depth does not come from the quick snapshots"
     assert with_comparisons(seen, [both], looks).moved is None
     there = deeper.but(top="/s")
     assert with_comparisons(seen, [there], looks).moved == "the stash of /s went from 0 to 1"
@@ -294,7 +294,7 @@ def test_files_of_a_further_repository_are_named_with_their_whole_path() -> None
     assert "2 files changed by somebody else, or unseen: a, /s/a" in summary_of(found, NOW)
     assert with_meanwhile(Drift(moved=False, summary=""), found).summary.endswith(": a, /s/a")
     alone = with_comparisons(Effects(level="observed"), [comparison("a", top="/s")], None)
-    assert "unseen: /s/a" in summary_of(alone, NOW), "it runs in no repository"
+    assert "unseen: /s/a" in summary_of(alone, NOW), "the repository of the file is not named"
     between = (Unattributed(path="/r/a", name="a", how="changed"), Unattributed(path="/s/a", name="a", how="changed"))
     seen = Effects(level="observed", unattributed=between, unattributed_in_all=2)
     assert "unseen: a, /s/a" in summary_of(with_comparisons(seen, [], looks), NOW)

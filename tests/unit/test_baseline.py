@@ -73,7 +73,7 @@ def test_missing_file_is_unknown_when_the_snapshot_was_late() -> None:
 
 
 def test_baseline_watches_directories_from_the_top_down_to_the_limit() -> None:
-    """These are the directories of tracked files and those of git's HEAD and refs."""
+    """Watched are the directories of tracked files, of git's HEAD and of its refs."""
     watched = kept({b"a/b/x": seen(), b"c/x": seen(), b"x": seen()}).watched
     assert set(watched.directories) == {"/r", "/r/.git", "/r/a", "/r/a/b", "/r/c"}
     assert (watched.places, watched.is_whole) == (("/r", "/r/.git", ""), True)

@@ -1,4 +1,4 @@
-"""The judgement of what a client runs by itself, from the looks for it."""
+"""The states of child sessions and commands that a client runs itself, decided from repeated checks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ GRACE_S = 60.0
 
 
 def at(seconds: float, boot: str = "b1") -> str:
-    """Return a tick."""
+    """Return a time in the form of a tick."""
     return f"{boot} {round(seconds * 1e6)}"
 
 
 def states(*looks: tuple[float, Sight]) -> list[str]:
-    """Return the states of a child session after each look at a second, of which `present` is the state before."""
+    """Return the state of a running child session after each check. A check has a time in seconds and a result."""
     found = Looks(state="running")
     known: list[str] = []
     for second, sight in looks:
@@ -58,16 +58,16 @@ LONG = PATIENCE * GRACE_S
         ([(0, A), (60, A), (61, P), (62, A)], [U, L, R, U]),
     ],
 )
-def test_child_session_is_lost_only_after_two_looks_and_a_grace_period(
+def test_child_session_is_lost_only_after_two_checks_and_a_grace_period(
     looks: list[tuple[float, Sight]], expected: list[str]
 ) -> None:
-    """A failed look proves no absence, two looks in one moment are one, and a look that finds it ends every doubt."""
+    """A failed check proves no absence, checks at one moment count once, and a successful check resets the others."""
     assert states(*looks) == expected
 
 
 @pytest.mark.parametrize("sight", [A, X])
-def test_grace_period_begins_anew_when_its_begin_cannot_be_compared(sight: Sight) -> None:
-    """Ticks of another boot, or from the future, do not count. The look that finds such a tick is a first look."""
+def test_grace_period_begins_again_when_its_start_cannot_be_compared(sight: Sight) -> None:
+    """If the earlier tick is of another boot or from the future, the present check counts as the first check."""
     for now in (at(9_999, "b2"), at(1)):
         found = look_again(look_again(Looks(state="running"), sight, at(100), GRACE_S), sight, now, GRACE_S)
         assert found.state == "unknown"
@@ -82,8 +82,8 @@ def test_restarted_keeps_a_tick_that_can_be_compared() -> None:
     assert restarted(at(3), at(2)) == at(2)
 
 
-def test_second_look_is_needed_even_without_a_grace_period() -> None:
-    """One look loses nothing, however short the grace period is."""
+def test_second_check_is_needed_even_without_a_grace_period() -> None:
+    """After one check, the child session is unknown and not lost, even with a grace period of 0 s."""
     first = look_again(Looks(state="running"), A, at(1), 0.0)
     assert first.state == "unknown"
     assert look_again(first, A, at(2), 0.0).state == "lost"

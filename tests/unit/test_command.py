@@ -121,7 +121,7 @@ def test_check_variables_refuses_names_with_an_equals_sign_and_nul_bytes(wrong: 
 
 
 def test_check_variables_refuses_names_and_values_that_are_not_strings() -> None:
-    """`None` would become the text "None"."""
+    """The call raises an error, because the value `None` would become the text "None"."""
     for wrong in ({"A": None}, {"A": 1}, {1: "A"}):
         with pytest.raises(UserError):
             check_variables(wrong)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What the text of a command declares to touch, by examples and by a corpus."""
+"""The files and resources that the text of a command declares to touch, by examples and by a corpus."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_effects_of_a_wrapper_count_with_those_of_its_command() -> None:
 
 
 def test_argument_from_stdin_or_a_variable_is_an_unknown_path() -> None:
-    """That the command changes a path is certain, but the path is not known."""
+    """The command certainly changes a path, but it is not known which path."""
     assert not differing(
         {
             "ls | xargs rm": "path:…",
@@ -312,7 +312,7 @@ def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
     assert touched("rm /tmp/x{1..9} /tmp/{a,b/c} /tmp/{..a,b..}") == ""
     assert touched("rm /tmp/{a,../root/b}; rm /tmp/{..,a}/b") == "path:/root/b path:/b"
     assert touched("T=$(mktemp ./a.XXX); rm $T") == "path:/w/a.XXX path:/w/a.XXX"
-    project = "/tmp/project"  # noqa: S108 - named, not used
+    project = "/tmp/project"  # noqa: S108 - the test only names this path
     inside = of_text("rm x; rm /tmp/y", project)
     assert [touch.what for touch in inside.touches] == [project + "/x"]
 
@@ -449,7 +449,7 @@ def test_bad_input_is_unknown_within_ten_seconds(name: str) -> None:
     ids=["functions", "a bomb", "a variable", "an eval", "awk", "psql", "a path"],
 )
 def test_endless_recursion_in_a_text_ends(text: str) -> None:
-    """Functions call each other, variables grow, and long scripts slow patterns down."""
+    """Reading ends for functions that call each other, variables that grow, and long scripts."""
     of_text(text)
 
 
@@ -493,7 +493,7 @@ def test_declared_level_is_unknown_without_the_grammar() -> None:
 
 
 def test_grammar_is_loaded_only_when_a_shell_text_is_read() -> None:
-    """Loading the grammar takes longer than a launch may."""
+    """Other calls do not load the grammar, because this takes longer than a launch may take."""
     program = (
         "import sys, outlive.observe.predict.predict as d; name = 'outlive.observe.shell.bash_grammar';"
         "d.declare(('ls',), '/'); assert name not in sys.modules; d.declare(('sh', '-c', 'ls'), '/');"
@@ -535,7 +535,7 @@ CHANGING = [tuple(line.split(" | ", 1)) for line in lines(CHANGES)]
 
 
 def test_corpus_is_large_enough_and_has_no_duplicates() -> None:
-    """A small corpus, or one that repeats lines, would give meaningless rates."""
+    """A small corpus, or a corpus with repeated lines, would give meaningless rates."""
     texts = [text for _, text in CHANGING] + lines(READS) + lines(OPAQUE)
     assert len(CHANGING) + len(lines(READS)) >= 300
     assert sorted({text for text in texts if texts.count(text) > 1}) == []

@@ -144,7 +144,7 @@ def test_drift_gives_only_a_number_for_files_with_the_same_checksum() -> None:
 
 
 def test_drift_reports_files_of_a_new_commit_only_as_a_move_of_head() -> None:
-    """Files that match the new index are part of the commit. Other changed files are listed."""
+    """Files that match the new index are part of the commit and are not listed. Other changed files are listed."""
     one, other = AS_INDEXED + stamp() + b"1", AS_INDEXED + stamp(at=15) + b"2"
     found = tracked({}, {b"x": other, b"y": HASHED + stamp(at=15) + b"2"}, clean={b"x": one}, staged="t", head=NEW)
     assert [each.split(" since ")[0] for each in found.details] == ["HEAD moved", "1 tracked file changed"]

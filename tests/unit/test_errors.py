@@ -40,7 +40,7 @@ def made(kind: type[errors.OutliveError]) -> errors.OutliveError:
 
 @pytest.mark.parametrize("kind", every_error())
 def test_every_error_has_the_exit_code_of_the_interface(kind: type[errors.OutliveError]) -> None:
-    """Exit code 1: the task could not start. 2: the call is wrong. 3: Outlive or the machine failed."""
+    """Exit code 1 means that the task could not start, 2 a wrong call, and 3 that Outlive or the machine failed."""
     assert kind.exit_code == EXIT_CODES[kind.__name__]
 
 
@@ -52,14 +52,14 @@ def test_an_error_states_the_fact_and_a_hint(kind: type[errors.OutliveError]) ->
 
 
 def test_every_error_has_a_code_of_its_own() -> None:
-    """By the code, a program can distinguish errors without reading the English text."""
+    """A program can distinguish errors by their codes, without reading the English text."""
     codes = [kind.code for kind in every_error()]
     assert len(codes) == len(set(codes))
     assert all(code.replace("_", "").isalpha() and code.islower() for code in codes)
 
 
 def test_every_error_has_exactly_one_of_the_four_base_classes() -> None:
-    """The base class says what the caller can do. Only `NotStarted` has none of the four."""
+    """The base class says what the caller can do. Only `NotStarted` has none of the four base classes."""
     for kind in set(every_error()) - {errors.OutliveError, errors.NotStarted}:
         assert sum(issubclass(kind, root) for root in ROOTS) == 1
 

@@ -118,7 +118,7 @@ def test_home_is_created_for_its_owner_alone(tmp_path: Path) -> None:
 def test_home_is_refused_when_other_users_may_enter_it(tmp_path: Path) -> None:
     """The hint is the command that removes the rights of others."""
     home = opened(tmp_path / "state")
-    os.chmod(home.path, 0o750)  # noqa: S103 - that is the fault
+    os.chmod(home.path, 0o750)  # noqa: S103 - the test checks that this mode is refused
     with pytest.raises(Unavailable, match="open to other users") as refusal:
         opened(tmp_path / "state")
     assert refusal.value.hint == f"chmod 700 {home.path}"
@@ -127,7 +127,7 @@ def test_home_is_refused_when_other_users_may_enter_it(tmp_path: Path) -> None:
 def test_home_is_refused_when_other_users_may_write_to_its_parent(tmp_path: Path) -> None:
     """A user who may rename the state directory could replace it."""
     opened(tmp_path / "state")
-    os.chmod(tmp_path / "state", 0o775)  # noqa: S103 - that is the fault
+    os.chmod(tmp_path / "state", 0o775)  # noqa: S103 - the test checks that this mode is refused
     with pytest.raises(Unavailable, match="open to other users"):
         opened(tmp_path / "state")
 
@@ -173,7 +173,7 @@ def test_home_opens_when_its_device_number_has_changed(tmp_path: Path) -> None:
 def test_recorded_device_is_restored_when_a_process_uses_the_other_mount(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such a process begins between the check and the write, so opening the directory fails."""
+    """The process begins between the check and the write of the new device, so opening the directory fails."""
     home = opened(tmp_path / "state")
     _pin_elsewhere(home)
     with open(f"{home.path}/place", encoding="ascii") as file:

@@ -33,7 +33,7 @@ def test_ids_do_not_collide() -> None:
 
 
 def test_id_has_no_vowels_and_no_digits_that_look_like_letters() -> None:
-    """So an id that is read aloud or copied by hand is not mistaken."""
+    """An id without these characters can be read aloud or copied by hand without a mistake."""
     source = random.Random(2)
     used = set("".join(task_id(source.randbytes(8)) for _ in range(1000)))
     assert not used & set("01laeiou")

@@ -65,7 +65,7 @@ def test_journal_has_whole_lines_and_a_gap_when_the_disk_was_full(tmp_path: Path
         for number, name in enumerate(written):
             journal.add(number, f"write\t7\t0\t{name}")
             if number % 7 == 0:
-                full = 300 <= number < 600  # for a while, files may be only a little longer than the journal
+                full = 300 <= number < 600  # for a while, the file size limit simulates a full disk
                 resource.setrlimit(resource.RLIMIT_FSIZE, (9000 + number if full else hard, hard))
                 journal.flush()
     finally:

@@ -59,12 +59,12 @@ def parsed(text: str) -> Any:
 
 
 def test_append_keeps_comments_order_and_trailing_commas() -> None:
-    """Our entry is added after the user's entries, and indented as the file is."""
+    """Outlive's entry is added after the user's entries, with the indentation of the file."""
     text = jsonc.append(COMMENTED, ("hooks", "Stop"), OURS)
     added = text.splitlines()[7:-3]
     assert text.splitlines() == [*COMMENTED.splitlines()[:7], *added, *COMMENTED.splitlines()[7:]]
     assert parsed(text)["hooks"]["Stop"] == [{"hooks": [{"type": "command", "command": "mine"}]}, OURS]
-    assert "\n\t\t\t{\n\t\t\t\t" in text, "indented as the file is"
+    assert "\n\t\t\t{\n\t\t\t\t" in text, "not indented like the file"
 
 
 def test_strip_groups_removes_what_append_added() -> None:
@@ -156,7 +156,7 @@ def test_toml_table_is_added_at_the_end_and_removed(text: str) -> None:
 
 
 def test_removing_our_table_keeps_the_comments_after_it() -> None:
-    """The user may have written more below our table."""
+    """The user may have written more lines below Outlive's table."""
     head = toml_edit.header("mcp_servers", "outlive")
     text = toml_edit.with_table("a = 1\n", head, {"command": "x"}) + "\n# mine\n[other]\nb = 2\n"
     assert (

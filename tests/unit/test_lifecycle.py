@@ -36,7 +36,7 @@ def test_may_move_allows_only_the_transitions_of_the_table() -> None:
 
 @pytest.mark.parametrize("ending", TERMINAL)
 def test_no_transition_leaves_a_terminal_state(ending: str) -> None:
-    """This includes the state `lost`."""
+    """Every terminal state is final, including `lost`."""
     assert is_terminal(ending)
     assert not any(may_move(ending, after) for after in STATES)
 

@@ -61,7 +61,7 @@ def test_recheck_finds_a_file_with_its_first_content_restored(tmp_path: Path) ->
 def test_recheck_takes_a_small_part_of_the_time_when_many_programs_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Checks are limited while one program keeps a file open and many others begin."""
+    """The number of checks is limited while one program keeps a file open and many other programs begin."""
     path = tmp_path / "log"
     path.write_text("first\n")
     looks, clock = count(), count()
@@ -71,7 +71,7 @@ def test_recheck_takes_a_small_part_of_the_time_when_many_programs_begin(
     back.changed(str(path), "f0", os.getpid())
     for _ in range(10_000):
         back.look()
-    assert next(looks) < 10_000 / 4, "a program that begins takes a millisecond here, and so does a look"
+    assert next(looks) < 10_000 / 4, "a quarter of the time or more was spent on checks"
 
 
 def test_open_for_writing_returns_none_when_the_time_is_over(tmp_path: Path) -> None:

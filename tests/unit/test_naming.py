@@ -1,4 +1,4 @@
-"""Resolving the paths of observed calls: what is cached, and until when."""
+"""Resolving the paths of observed calls: which results are cached, and until when."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def test_resolver_caches_the_working_directory_for_a_moment(names: PathResolver,
 
 
 def test_resolver_drops_its_cache_when_a_call_changes_the_meaning_of_paths(names: PathResolver, two: Path) -> None:
-    """Nothing is cached until such a call has certainly been executed.
+    """After such a call, the resolver caches nothing until the call has certainly been executed.
 
-    It may be executed after the next call of another thread.
+    The call may be executed after the next call of another thread.
     """
     assert meant(names, "a") == f"{two}/one/a"
     names.forget(_BEGIN, is_turning=True)

@@ -40,7 +40,7 @@ def test_command_starts_only_after_the_observation_was_prepared(observation: Pre
 
 
 def test_observation_finishes_only_after_observe_calls(observation: PreparedObservation) -> None:
-    """Otherwise keeper and listener would deadlock, so `finish` raises before `observe_calls`."""
+    """`finish` raises before `observe_calls`, because keeper and listener would wait for each other for ever."""
     observation.prepare(lambda _: None)
     running = observation.start(0, lambda: None)
     with pytest.raises(AssertionError, match="observe_calls"):

@@ -1,4 +1,4 @@
-"""Which session a process works for, read from its environment."""
+"""The session that a process works for, read from the environment of the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that read only the files that they name, as the hooks assume."""
+"""Programs that read only the files named in their arguments, as the hooks assume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that need privileges: which words of a text are programs."""
+"""Commands that need privileges: which words of a text are programs with privileges."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_argument_of_one_word_is_no_privileged_program() -> None:
 
 
 def test_word_is_no_privileged_program_when_the_program_is_not_installed(installed: Path) -> None:
-    """A program that is known from an earlier run counts in any position."""
+    """A word such as `at` counts only if the program is installed, or is known from an earlier run."""
     (installed / "at").unlink()
     assert not is_gated("at now")
     assert would_miss(("sh", "-c", "echo look at it"), "/", ("at",))
@@ -158,7 +158,7 @@ def test_script_is_read_for_privileged_programs_however_it_is_named(tmp_path: Pa
         path.chmod(0o755)
     places = {"HOME": f"{tmp_path}/home", "PATH": f"/nowhere::{programs}:/usr/bin"}
     for argv in (("/bin/sh", "-c", text), tuple(text.split())):
-        is_expanded = "~" in text or "$" in text  # only a shell expands these
+        is_expanded = "~" in text or "$" in text  # only a shell expands `~` and `$`
         assert would_miss(argv, str(cwd), (), places) or (argv[0] != "/bin/sh" and is_expanded)
     (cwd / "deploy").write_text("true")
     (programs / "mydeploy").write_text("true")

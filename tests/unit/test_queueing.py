@@ -53,7 +53,7 @@ def test_task_joins_the_queue_only_when_its_dependencies_are_met() -> None:
 
 @given(room=st.integers(1, 6), ahead=st.integers(0, 9))
 @settings(max_examples=40, deadline=None)
-def test_task_wakes_when_its_claim_has_room(room: int, ahead: int) -> None:
+def test_task_wakes_when_its_claim_has_a_free_place(room: int, ahead: int) -> None:
     """A task wakes when enough earlier tasks have ended to free one place."""
     turn = plan_turn(obstacles(claims=(Claim(name="s", room=room),), ahead=(holders(ahead),)))
     if ahead < room:
@@ -64,15 +64,15 @@ def test_task_wakes_when_its_claim_has_room(room: int, ahead: int) -> None:
 
 
 def test_task_waits_until_the_task_before_it_in_the_queue_has_begun() -> None:
-    """Tasks begin in the order of the queue, even if there is room for both."""
+    """Tasks begin in the order of the queue, even if there are free places for both tasks."""
     line = (*holders(1), *(holder.but(has_begun=False) for holder in holders(3)[1:]))
     turn = plan_turn(obstacles(claims=(Claim(name="s", room=9),), ahead=(line,)))
     assert turn.must_begin == line[-1]
     assert not turn.has_come
 
 
-def test_every_claim_must_have_room() -> None:
-    """The task waits for the first claim without room, then checks the others again."""
+def test_task_waits_until_every_claim_has_a_free_place() -> None:
+    """The task waits for the first claim without a free place, and then checks the other claims again."""
     claims = (Claim(name="a", room=2), Claim(name="b", room=1))
     turn = plan_turn(obstacles(claims=claims, ahead=(holders(1), holders(3))))
     assert turn.how_many == 3

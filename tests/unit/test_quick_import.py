@@ -33,7 +33,7 @@ def test_imported_module_does_not_keep_its_bytes(tmp_path: Path) -> None:
 
 
 def test_missing_module_is_named_when_the_installation_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last finder finds nothing then, so the error names the module that was asked for."""
+    """The last finder finds no module then, so the error names the module that was requested."""
     monkeypatch.setitem(sys.modules, "outlive.former_modules", None)
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, FormerNames()])
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'outlive\.planted'"):

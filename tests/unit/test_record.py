@@ -57,7 +57,7 @@ def test_new_record_has_no_facts(fd: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_a_fact_is_read_as_it_was_written(fd: int, slot: Slot) -> None:
-    """Every slot is read back, also after it was overwritten."""
+    """Every slot is read back, even after it was overwritten."""
     short: dict[str, object] = {"a": 1}
     for fields in (FACTS[slot], short, FACTS[slot]):
         write(fd, slot, **fields)
@@ -95,7 +95,7 @@ def test_the_exit_record_is_64_bytes_at_the_beginning(fd: int) -> None:
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_write_slot_raises_when_a_fact_does_not_fit(fd: int, slot: Slot) -> None:
-    """Nothing is written, because a fact must not be cut."""
+    """The fact is not written, because it would have to be cut."""
     with pytest.raises(ValueError, match=f"the {slot} fact has"):
         write(fd, slot, x="y" * 512)
     assert os.pread(fd, record.SIZE, 0) == bytes(record.SIZE)
@@ -118,7 +118,7 @@ def test_torn_write_gives_the_old_fact_the_new_one_or_none(fd: int, slot: Slot, 
         os.pwrite(fd, whole[:cut] + before[cut:], offset)
         found = record.read_slot(fd, slot)
         assert found in possible[:-1]
-        assert found is None or cut <= len(before.rstrip(b"\0")), "a prefix was taken for the whole"
+        assert found is None or cut <= len(before.rstrip(b"\0")), "an incomplete fact was read"
     os.pwrite(fd, whole, offset)
     assert record.read_slot(fd, slot) == as_read(FACTS[slot])
 

@@ -172,7 +172,7 @@ PASSPHRASES = (
     "secret", ["correct horse battery", "Correct Horse Battery Staple", "correct horse 4 battery!"]
 )
 def test_password_of_several_words_is_masked(secret: str) -> None:
-    """Such a password is masked in JSON, YAML and code."""
+    """A password of several words is masked in JSON, YAML and code."""
     assert not missed({text.format(secret): text.format(MASK) for text in PASSPHRASES})
 
 
@@ -209,7 +209,7 @@ def test_the_signature_of_a_url_is_masked(secret: str) -> None:
 
 
 def test_the_signature_of_a_request_is_masked() -> None:
-    """In the header of AWS, the signature is one of several fields."""
+    """In an authorization header of AWS, the signature is one of several fields, and only this field is masked."""
     fields = "Credential=x/eu/s3/aws4_request, SignedHeaders=host, Signature="
     assert redact(f"{fields}{HEX * 4}") == f"{fields}{MASK}"
 
@@ -233,7 +233,7 @@ def test_a_password_that_a_database_prints_at_its_first_start_is_masked() -> Non
 
 
 def test_credentials_of_a_docker_registry_are_masked() -> None:
-    """The file `config.json` has them in base64, under a name that other files use for other things."""
+    """The file `config.json` has the credentials in base64, under a key that other files use for other values."""
     encoded = b64encode(b"bob:correct-horse-1").decode()
     shown = f'{{"auths": {{"registry.example.org": {{"auth": "{MASK}"}}}}}}'
     assert redact(shown.replace(MASK, encoded)) == shown
@@ -284,7 +284,7 @@ MIDDLES = ("AgMBAA" + "ECggEA", "IDAQAB" + "AoIBA", "CAwEAA" + "QKCAQ")
 
 @pytest.mark.parametrize("head", HEADS)
 def test_key_without_markers_is_masked_when_it_begins_as_private_keys_do(head: str) -> None:
-    """The key may be in lines, escaped in JSON, or on one line."""
+    """A key without markers may be on several lines, on one line, or escaped in JSON."""
     lines = (head + WHOLE_KEY).split("\n")
     for text in ("a\n{}\nFAILED\n", "{}", "key: |\n  {}\nb: 1\n"):
         for line_break in ("\n", "\r\n", "\n  "):
@@ -342,7 +342,7 @@ REFERENCES = (
 
 
 def test_reference_to_a_secret_stays() -> None:
-    """A reference only says where a secret is, that there is no secret, or that it is masked."""
+    """A reference only says where a secret is stored, that there is no secret, or that the secret is masked."""
     for text in (
         "TOKEN={}",
         "export DB_PASSWORD={}",
@@ -354,7 +354,7 @@ def test_reference_to_a_secret_stays() -> None:
         assert not missed({text.format(value): text.format(value) for value in REFERENCES})
 
 
-# Ordinary texts, one per line; those of several lines are below.
+# Ordinary texts, one per line. Texts of several lines are below.
 ORDINARY = r"""
 commit 9f3a7405d1c2b6e8a4f0c3d2e1b5a6978890abcd
 index 83db48f..bf269f4 100644

@@ -73,7 +73,7 @@ def test_unreadable_state_neither_opens_nor_closes_a_window() -> None:
     found = observed(*lines, f"6 final 0 {A} /r/x")
     assert [(each.opened_at, each.closed_at) for each in found.windows] == [(from_micros(2), from_micros(5))]
     found = observed(f"2 write 9 {A} /r/x", "3 write 9 ? /r/x", f"4 final 0 {B} /r/x")
-    assert [each.opened_at for each in found.windows] == [from_micros(2)], "since then nobody knows it as it was"
+    assert [each.opened_at for each in found.windows] == [from_micros(2)], "the window begins too late"
     found = observed(*lines, "6 final 0 ? /r/x")
     assert (found.changed, found.restored, [each.closed_at for each in found.windows]) == (("/r/x",), (), [None])
 
@@ -91,7 +91,7 @@ def test_change_of_a_restored_path_is_attributed_to_another_process() -> None:
         assert (found.changed, found.restored, found.unattributed) == (("/r/x",), (), None)
     lines = (f"2 remove 9 {A} /r/x", "3 write 9 0 /r/x", f"4 look 0 {A} /r/x", f"5 write 9 {A} /r/x")
     found = observed(*lines, f"9 final 0 {B} /r/x")
-    assert (found.changed, found.unattributed) == (("/r/x",), None), "it has changed it once more"
+    assert (found.changed, found.unattributed) == (("/r/x",), None), "the task changed the path again"
 
 
 def test_changed_path_that_cannot_be_read_is_changed_and_a_gap() -> None:
@@ -235,11 +235,11 @@ def test_change_by_others_before_the_final_check_is_not_attributed_to_the_task()
         replayed = Replay("/home/outlive")
         replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", f"2 {call}"))
         replayed.end(3, lambda _: 4)
-        assert replayed.effects(lambda *_, state=state: state).but(unattributed=None) == found, "asked before the look"
+        assert replayed.effects(lambda *_, state=state: state).but(unattributed=None) == found, "no final check"
     found = observed("2 write 9 0 /r/x", f"4 remove 9 {A} /r/x", "6 final 0 0 /r/x 0 5 3")
     assert (found.level, found.created) == ("observed", ())
     found = observed(f"4 write 9 {A} /r/x", "6 final 0 0 /r/x 0 5 3")
-    assert (found.level, found.gone) == ("observed", ("/r/x",)), "it went on after its end"
+    assert (found.level, found.gone) == ("observed", ("/r/x",)), "changed after the end"
     found = observed("2 write 9 0 /o/x", "6 final 0 0 /o/x 0 5 3")
     assert (found.level, found.outside) == ("partial", ("/o/x",))
 
@@ -398,17 +398,17 @@ def test_directory_that_was_changed_outside_of_the_tree_is_a_gap_when_it_is_back
             assert (found.level, len(found.gaps), found.restored) == ("partial", 1, (name,))
         refused = (away, "3 make 9 - /x/e/f", f"4 remove 9 {A} {name}/f", f"4 remove 9 d1 {name}", back)
         assert moved(*refused, f"6 mkdir 9 0 {name}", now={name: "d2", f"{name}/f": A}).gaps == ()
-        assert moved(away, *renamed, now={name: "d2"}).gaps == (), "another one is told as that"
+        assert moved(away, *renamed, now={name: "d2"}).gaps == (), "a new directory is a gap"
 
 
 def test_moves_above_the_limit_are_a_gap() -> None:
-    """Each move is compared with every known path, so their number is limited."""
+    """Each move is compared with every known path, so the number of moves is limited."""
     found = moved(*(f"{at} rename 9 d{at} /r/{at} 0 /r/m{at}" for at in range(2, 210)), now={})
     assert (found.level, len(found.gaps)) == ("partial", 1)
 
 
 def test_replay_reports_nothing_for_files_that_came_with_a_move_above_the_limit() -> None:
-    """Such a file was new under its new name, so it is not reported as missing.
+    """A file that came with such a move was new under its new name, so it is not reported as missing.
 
     A directory that is moved back to its own name has its old files again.
     """

@@ -39,7 +39,7 @@ def rules(compiler: ModuleType) -> list[dict[str, Any]]:
 
 def test_rules_table_is_compiled_from_the_files(compiler: ModuleType) -> None:
     """The compiled table is the one that `make rules` would write now."""
-    assert compiler.compile_rules() == Path(rules_table.__file__).read_text(), "run `make rules`"
+    assert compiler.compile_rules() == Path(rules_table.__file__).read_text(), "stale: run `make rules`"
 
 
 def test_every_example_of_a_rule_holds(rules: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,7 @@ def test_scope_does_not_report_a_repository_that_the_task_made_or_moved(home: Pa
 
 
 def test_scope_does_not_report_a_repository_around_the_home_directory(home: Path) -> None:
-    """Otherwise every file of a cache would count as a file of this repository."""
+    """Without this exception, every file of a cache would count as a file of this repository."""
     repository(home)
     repository(home.parent)
     walk = Walk(home.parent.parent)

@@ -83,7 +83,7 @@ def test_file_is_in_the_configuration_directory_of_the_user(environ: dict[str, s
 
 
 def test_every_key_is_read(file: Path) -> None:
-    """Each key arrives in its place, in the type that the program uses."""
+    """Each key is read into its field, with the type that the program uses."""
     file.write_text(
         """
 [agents]
@@ -148,8 +148,8 @@ fallback = []
     }
 
 
-def test_limits_of_a_category_go_before_the_general_ones() -> None:
-    """A limit that the category does not name is the general one."""
+def test_limits_of_a_category_have_precedence() -> None:
+    """If the category does not name a limit, the general limit applies."""
     found = parse_agent_settings(
         "[agents]\nbudget_usd = 5\nmax_turns = 9\n[agents.categories.quick]\nmax_turns = 2\n", "F"
     )
@@ -221,8 +221,8 @@ def test_error_names_the_file_the_key_and_its_line(text: str, told: list[str]) -
     assert len(found) < 600
 
 
-def test_error_is_told_without_a_line_when_the_key_is_written_with_escapes() -> None:
-    """A key that the text does not have in its plain form is still named."""
+def test_error_has_no_line_when_the_key_is_written_with_escapes() -> None:
+    """The error still names a key that is written with escapes, but without a line."""
     assert refusal('[agents]\n"cl\\u0069net" = 1').startswith("F: there is no key agents.clinet")
 
 
@@ -233,7 +233,7 @@ def test_error_names_the_line_among_many_tables_with_the_same_key() -> None:
 
 
 def _broken(file: Path, kind: str) -> Path:
-    """Put something at the file's place that cannot be read as settings."""
+    """Put a file or directory in place of the settings that cannot be read as settings."""
     if kind == "directory":
         file.mkdir()
     elif kind == "fifo":
@@ -273,7 +273,7 @@ def _broken(file: Path, kind: str) -> Path:
     ],
 )
 def test_file_is_refused_when_it_cannot_be_read_or_trusted(file: Path, kind: str, told: str) -> None:
-    """Each is a `UserError` with a hint, never a crash and never the defaults."""
+    """Each kind of unreadable file raises `UserError` with a hint. The defaults are not used instead."""
     with pytest.raises(UserError) as caught:
         read(_broken(file, kind))
     assert told in caught.value.message
@@ -282,7 +282,7 @@ def test_file_is_refused_when_it_cannot_be_read_or_trusted(file: Path, kind: str
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
 def test_file_is_refused_when_the_user_may_not_read_it(file: Path) -> None:
-    """A file without permission to read is an error, not a missing file."""
+    """A file that the user may not read is an error, and does not count as missing."""
     file.touch(mode=0)
     with pytest.raises(UserError, match="cannot be read: Permission denied"):
         read(file)
@@ -291,7 +291,7 @@ def test_file_is_refused_when_the_user_may_not_read_it(file: Path) -> None:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_file_is_refused_when_it_belongs_to_another_user(file: Path) -> None:
-    """A file, or its directory, of another user is not read, whatever its mode."""
+    """If another user owns the file or its directory, the file is not read, whatever its mode is."""
     file.touch()
     os.chown(file, 12345, 12345)
     with pytest.raises(UserError, match="belongs to user 12345, not to you"):
@@ -303,7 +303,7 @@ def test_file_is_refused_when_it_belongs_to_another_user(file: Path) -> None:
 
 
 def test_file_is_read_through_a_link_of_the_user(file: Path, tmp_path: Path) -> None:
-    """A settings file may be a link, as people keep it in a directory of dot files."""
+    """The settings file may be a symbolic link, because many users keep such files in another directory."""
     target = tmp_path / "dotfiles.toml"
     target.write_text("agents.depth = 7")
     file.symlink_to(target)
@@ -312,7 +312,7 @@ def test_file_is_read_through_a_link_of_the_user(file: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("way", ["plain", "link to the file", "link through the project", "link to the directory"])
 def test_file_is_refused_when_it_lies_in_the_repository(tmp_path: Path, file: Path, way: str) -> None:
-    """No file of the project's worktree configures anything, and no link there decides which file does."""
+    """A settings file is refused if it, or a link on its path, is in the project's worktree."""
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
     inside = project / "conf" / "outlive" / "config.toml"
@@ -340,7 +340,7 @@ def test_file_is_refused_when_it_lies_in_the_repository(tmp_path: Path, file: Pa
 
 
 def test_file_is_read_when_the_project_is_no_repository(file: Path) -> None:
-    """A task that runs in the home directory, which is no git worktree, has the user's settings."""
+    """If the task runs in the home directory and this is no git worktree, the user's settings are read."""
     file.write_text("agents.depth = 7")
     assert read(file, file.parents[2]).depth == 7
 
@@ -369,7 +369,7 @@ _LINES = st.lists(
 @example(content=b"x = " + b"{a=" * 3000)
 @example(content=b"[agents.projects.'/\\u0000']")
 def test_reading_raises_only_user_errors_for_arbitrary_bytes(file: Path, content: bytes) -> None:
-    """Any bytes are either settings, or one error that says what to do."""
+    """Arbitrary bytes are read as settings or raise `UserError` with a hint."""
     file.write_bytes(content)
     try:
         told = (read(file).path, "no error")
@@ -380,7 +380,7 @@ def test_reading_raises_only_user_errors_for_arbitrary_bytes(file: Path, content
 
 
 def test_example_of_the_reference_is_accepted() -> None:
-    """The example in docs/reference/settings.md can be copied, and every sign of a line is in it."""
+    """The example in docs/reference/settings.md can be copied as a settings file."""
     page = (Path(__file__).parents[2] / "docs/reference/settings.md").read_text()
     found = parse_agent_settings(page.split("```toml\n")[1].split("```")[0], "F")
     assert found.categories["review"].model == "gpt-5"
@@ -388,7 +388,7 @@ def test_example_of_the_reference_is_accepted() -> None:
 
 
 def test_every_key_is_documented_with_one_sentence() -> None:
-    """Each key and each table of the schema has a text that ends as a sentence does."""
+    """Each key and each table of the schema has a text that ends with a full stop."""
 
     def texts(table: Table) -> list[tuple[str, str]]:
         own = [(f"{table.name}.{key.name}", key.help) for key in table.keys]

@@ -1,4 +1,4 @@
-"""Evidence, verdict and settlement: pure functions with the same result for all."""
+"""Evidence, verdict and settlement: pure functions with the same result in every process."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_verdict_is_lost_only_when_the_end_was_not_seen(
 
 @some
 @given(launches, st.integers(1, 300), any_evidence, st.none() | intents, remnants, moments)
-def test_settlement_has_state_notice_and_retention_date(  # noqa: PLR0917 - one argument per thing that varies
+def test_settlement_has_state_notice_and_retention_date(  # noqa: PLR0917 - the test varies each of these arguments
     asked: Launch,
     number: int,
     evidence: Evidence,

@@ -118,7 +118,7 @@ def test_commands_that_take_files_away_are_found(text: str, taken: list[str]) ->
     ],
 )
 def test_directories_with_tracked_files_are_taken_away(tmp_path: Path, text: str, taken: list[str]) -> None:
-    """Whoever removes build outputs takes nothing away. The directory may be gone already."""
+    """Removing build outputs takes no tracked file away. The directory may have been removed already."""
     top = tmp_path / "repo"
     Worktree(top).commit(**{"src/a.py": "1\n", "src/lib/b.py": "1\n", "docs/x": "1\n", ".gitignore": "build\n"})
     (top / "build/src").mkdir(parents=True)
@@ -130,7 +130,7 @@ def test_directories_with_tracked_files_are_taken_away(tmp_path: Path, text: str
 
 
 def test_directory_may_be_taken_away_when_the_index_is_unreadable(tmp_path: Path) -> None:
-    """Nothing shows that the directory has no tracked file."""
+    """Without the index, it is not known that the directory has no tracked file."""
     Worktree(tmp_path).commit(**{"src/a.py": "1\n"})
     (tmp_path / ".git/index").write_bytes(b"broken")
     assert len(of_text("rm -rf build", str(tmp_path)).taken_away) == 1

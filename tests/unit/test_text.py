@@ -194,7 +194,7 @@ def test_to_json_writes_a_tuple_as_an_array() -> None:
 
 @pytest.mark.parametrize("value", [b"x", {1, 2}, object()])
 def test_to_json_raises_for_values_that_json_does_not_have(value: object) -> None:
-    """Such a value is not replaced by its `repr`."""
+    """`to_json` raises an error, and does not replace the value by its `repr`."""
     with pytest.raises(TypeError, match="not a JSON value"):
         to_json({"deep": [value]})
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from outlive.agents.entries import Entry
 
-TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"  # noqa: S105 - of no service
+TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"  # noqa: S105 - gives access to no service
 KINDS = ("text", "thinking", "prompt", "tool_call", "tool_result", "reply", "usage", "retry", "denied", "final")
 times = st.none() | st.integers(0, 9).map(float)
 events = st.builds(
@@ -101,7 +101,7 @@ def attempts(tmp_path: Path) -> Attempts:
 
 
 def test_transcript_has_the_words_of_all_attempts(attempts: Attempts) -> None:
-    """Each attempt begins with its client and its prompt, and ends with how it ended."""
+    """Each attempt begins with entries for its client and its prompt, and ends with an entry for its ending."""
     attempts.add(line("text", "I try", session="s1"), line("call", tool="Bash", input={"command": "ls"}, id="c1"))
     attempts.settle(
         state="failed",
@@ -124,7 +124,7 @@ def test_transcript_has_the_words_of_all_attempts(attempts: Attempts) -> None:
 
 
 def test_tools_shows_calls_and_their_results(attempts: Attempts) -> None:
-    """The result names the tool of its call, and the number of the call."""
+    """The entry of a result has the tool of its call and the number of the call's entry."""
     attempts.add(line("call", tool="Bash", input={"command": "ls"}, id="c1"), line("result", "a.txt", id="c1"))
     *_, called, returned = read_transcript(attempts.home, attempts.task(), with_tools=True).entries
     assert (called.role, called.tool, called.given) == ("assistant", "Bash", {"command": "ls"})
@@ -133,7 +133,7 @@ def test_tools_shows_calls_and_their_results(attempts: Attempts) -> None:
 
 
 def test_since_and_last_select_entries_by_number(attempts: Attempts) -> None:
-    """`next` is the `since` of the next call, and `more` tells of entries that `last` left out."""
+    """`next` is the value of `since` for the next call. `more` says whether `last` left out entries."""
     files = attempts.add(line("text", "one"), line("text", "two"))
     found = read_transcript(attempts.home, attempts.task(), last=1)
     assert ([each.text for each in found.entries], found.next, found.more) == (["two"], 4, True)
@@ -145,7 +145,7 @@ def test_since_and_last_select_entries_by_number(attempts: Attempts) -> None:
 
 
 def test_late_output_of_a_settled_attempt_changes_no_number(attempts: Attempts) -> None:
-    """A process that survives its attempt may go on writing to the old output."""
+    """A process that survives its attempt may continue to write to the old output, but this adds no entries."""
     first = attempts.add(line("text", "one"))
     attempts.settle(state="failed")
     attempts.add(line("text", "two"))
@@ -155,7 +155,7 @@ def test_late_output_of_a_settled_attempt_changes_no_number(attempts: Attempts) 
 
 
 def test_half_a_line_is_an_entry_only_when_the_attempt_has_ended(attempts: Attempts) -> None:
-    """A client that was killed may not have ended its last line."""
+    """A killed client may not have finished its last line, which is an entry only after the attempt's end."""
     files = attempts.add()
     with open(files.output, "w", encoding="utf-8") as output:
         output.write(line("text", "last words"))
@@ -165,15 +165,15 @@ def test_half_a_line_is_an_entry_only_when_the_attempt_has_ended(attempts: Attem
 
 
 @pytest.mark.parametrize("state", ["failed", "cancelled", "lost", "timed_out"])
-def test_transcript_stays_when_an_attempt_ends_otherwise_than_well(attempts: Attempts, state: str) -> None:
-    """Nothing of it depends on the client's own session, or on a known ending."""
+def test_transcript_stays_when_an_attempt_does_not_succeed(attempts: Attempts, state: str) -> None:
+    """The transcript depends neither on the client's own session nor on a known ending."""
     attempts.add(line("text", "one"))
     attempts.settle(state=state, agent=None)
     assert [(kind, text) for _, kind, text in attempts.read()][2:] == [("text", "one"), ("end", f"attempt 1: {state}")]
 
 
 def test_attempt_without_files_is_read_from_its_record(attempts: Attempts) -> None:
-    """The files of an old attempt may be damaged. Its client and its ending are in the ledger."""
+    """If the files of an attempt are missing, its client and its ending are read from the ledger."""
     attempts.rows.append(
         attempt(
             state="failed",
@@ -207,8 +207,8 @@ def test_command_has_no_transcript(attempts: Attempts) -> None:
         ("999999999", "1795028814271", "1795028815000"),
     ],
 )
-def test_entries_are_in_the_order_of_times_whatever_their_shape(attempts: Attempts, moments: tuple[Any, ...]) -> None:
-    """Times are compared as numbers: as texts, 9 comes after 10."""
+def test_entries_are_in_the_order_of_times_in_every_format(attempts: Attempts, moments: tuple[Any, ...]) -> None:
+    """Times are compared as numbers, because as texts, 9 would come after 10."""
     first, second, third = moments
     attempts.add(line("text", "3", time=third), line("text", "1", time=first), line("text", "2", time=second))
     assert [text for _, _, text in attempts.read()][2:] == ["1", "2", "3"]
@@ -249,7 +249,7 @@ def test_claude_stream_becomes_a_transcript(attempts: Attempts) -> None:
 
 
 def test_prompt_that_the_client_repeats_is_one_entry() -> None:
-    """A later message of the user is an entry of its own."""
+    """If the client repeats the prompt, there is one entry. A later message of the user is a separate entry."""
     reader = EntryReader()
     reader.begin(1, None, "do it\n")
     for text in ("do it", "and this", "do it"):
@@ -257,8 +257,8 @@ def test_prompt_that_the_client_repeats_is_one_entry() -> None:
     assert [each.text for each in reader.entries] == ["", "do it\n", "and this", "do it"]
 
 
-def test_text_that_grows_is_partial_and_not_yet_counted() -> None:
-    """A caller who polls with `next` gets the whole message once it is complete."""
+def test_growing_text_is_partial_and_not_counted_as_complete() -> None:
+    """A text that may still grow is not counted in `complete`, so a caller who polls gets the whole text later."""
     reader = EntryReader()
     reader.begin(1, None, None)
     reader.take(Event(kind="text", text="a"))
@@ -271,7 +271,7 @@ def test_text_that_grows_is_partial_and_not_yet_counted() -> None:
 
 @pytest.mark.parametrize("begun", ["ghp_01234567", "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADAN", "a ghp_"])
 def test_partial_text_does_not_show_the_beginning_of_a_secret(begun: str) -> None:
-    """Half a token is not recognised as a secret, and the other half comes with the next piece."""
+    """The beginning of a secret could not be recognised and masked, so a partial text leaves it out."""
     reader = EntryReader()
     reader.begin(1, None, None)
     reader.take(Event(kind="text", text=f"it is {begun}"))
@@ -282,7 +282,7 @@ def test_partial_text_does_not_show_the_beginning_of_a_secret(begun: str) -> Non
 
 
 def test_dropped_output_is_an_entry_and_joins_no_lines(attempts: Attempts) -> None:
-    """The output over the cap is deleted from the middle, and both halves of a cut line are left out."""
+    """Output above the cap is deleted from the middle. The lines that were cut at both ends are left out."""
     files = attempts.add(*(line("text", f"{n} " + "x" * 999) for n in range(200)))
     output, record = os.open(files.output, os.O_RDWR), open_record(files.record, write=True)
     enforce_cap(output, record, SMALLEST_CAP, Hole())
@@ -297,7 +297,7 @@ def test_dropped_output_is_an_entry_and_joins_no_lines(attempts: Attempts) -> No
 
 
 def read_events(given_events: list[Event]) -> EntryReader:
-    """Return a reader that has taken the events of one attempt."""
+    """Return a reader that has read the events of one attempt."""
     reader = EntryReader()
     reader.begin(1, 5.0, "do it")
     for event in given_events:
@@ -312,7 +312,7 @@ def without_growth(entry: Entry) -> Entry:
 
 @given(st.lists(events, max_size=12), st.lists(events, max_size=6))
 def test_numbers_are_stable_while_the_stream_grows(first: list[Event], more: list[Event]) -> None:
-    """Complete entries do not change, and a partial one keeps its number, role and kind."""
+    """Complete entries do not change, and a partial entry keeps its number, role and kind."""
     before, after = read_events(first), read_events(first + more)
     assert [each.number for each in after.entries] == list(range(1, len(after.entries) + 1))
     assert after.complete >= before.complete
@@ -323,8 +323,8 @@ def test_numbers_are_stable_while_the_stream_grows(first: list[Event], more: lis
 
 @given(st.lists(events, max_size=12))
 @example([Event(kind="tool_call", id="c1", at=9.0), Event(kind="tool_result", id="c1", at=1.0)])
-def test_order_keeps_results_behind_their_calls_and_untimed_entries_in_place(given_events: list[Event]) -> None:
-    """No entry is lost, and no entry moves across an entry without a time."""
+def test_order_keeps_results_after_calls_and_untimed_entries_in_place(given_events: list[Event]) -> None:
+    """No entry is lost, a result stays after its call, and no entry moves across an entry without a time."""
     entries = read_events(given_events).entries
     ordered = in_order(entries)
     assert sorted(each.number for each in ordered) == [each.number for each in entries]
@@ -337,7 +337,7 @@ def test_order_keeps_results_behind_their_calls_and_untimed_entries_in_place(giv
 
 
 @given(st.lists(st.integers(0, 9).map(float), max_size=12))
-def test_order_is_that_of_the_times_when_all_are_given(moments: list[float]) -> None:
+def test_entries_are_in_the_order_of_their_times_when_all_have_one(moments: list[float]) -> None:
     """Entries with equal times stay in the order of arrival."""
     given_events = [Event(kind="text", text="a", is_whole=True, at=at) for at in moments]
     ordered = [(each.at, each.number) for each in in_order(read_events(given_events).entries)[2:]]
@@ -378,8 +378,8 @@ def test_entry_of_a_hostile_agent_is_harmless(attempts: Attempts) -> None:
         max_leaves=9,
     )
 )
-def test_input_of_a_tool_is_masked_whatever_it_is(given_input: object) -> None:
-    """The result is JSON without the secret."""
+def test_input_of_a_tool_is_masked_for_any_value(given_input: object) -> None:
+    """For any input, the masked value can be written as JSON and does not contain the secret."""
     found = to_json(harmless_input(given_input))
     json.loads(found)
     assert TOKEN not in found
@@ -404,7 +404,7 @@ def test_tool_call_is_read_when_its_input_is_deeply_nested(attempts: Attempts, d
 
 @pytest.mark.parametrize("since", [None, 0])
 def test_mcp_answer_is_capped(attempts: Attempts, since: int | None) -> None:
-    """It has the last entries, or from `since` on the first, and `next` continues without a gap."""
+    """The answer has the last entries that fit, or, with `since`, the first entries that fit."""
     attempts.add(*(line("text", f"{n} " + "x" * 400) for n in range(9)))
     entries = read_transcript(attempts.home, attempts.task()).entries
     kept, is_cut = fit(entries, 1000, from_first=since is not None)

@@ -25,7 +25,7 @@ while child.poll() is None:
 
 
 def test_children_are_complete_when_threads_end_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every list is complete, and the search through all processes of the machine is rarely needed."""
+    """Every list is complete, and a search through all processes of the machine is rarely needed."""
     asked = Mock(side_effect=process_tree._all_pids)
     monkeypatch.setattr(process_tree, "_all_pids", asked)
     program = subprocess.Popen([sys.executable, "-c", _RESTLESS], stdout=subprocess.PIPE, text=True)

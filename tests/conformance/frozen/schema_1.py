@@ -1,7 +1,7 @@
 """The content of `schema-1.sqlite`, as values of the domain.
 
-The first release of schema 1 wrote that file, and the file never changes. Every later version must open it and read
-exactly these values. `record` shows how the file was written.
+The first release with schema 1 wrote that file, and the file never changes. Every later version must open the file and
+read exactly these values. `record` shows how the file was written.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
     (repo / "build" / "a.o").write_text("1\n")
     built = bench.launch("rm -r build; mkdir build; echo 2 > build/a.o")
     bench.ok("wait", built)
-    assert "restored" not in bench.show(built)["effects"]["summary"], "what is in it is another"
+    assert "restored" not in bench.show(built)["effects"]["summary"], "a directory with new content counts as restored"
     assert "as before again" not in bench.ok("effects", built)
     failed = bench.launch("mkdir -p z/y; git mv a.py z/y; rm -r dir; false")
     bench.run("wait", failed)
@@ -93,7 +93,7 @@ def test_effects_distinguish_restored_from_changed_files(
     assert (found["level"], found["gaps"]) == ("observed", [])
     assert sorted(found["restored"]) == sorted(paths(bench, *restored))
     assert sorted(found["changed"]) == sorted(paths(bench, *changed))
-    assert not set(paths(bench, *NAMES, "other.py")) & set(found["created"]), "they were there before"
+    assert not set(paths(bench, *NAMES, "other.py")) & set(found["created"]), "an old file counts as created"
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_write_through_a_symbolic_link_is_attributed_to_its_target(
         (repo / name).symlink_to(target)
     found = touched(bench, f'{sys.executable} -B -c "import os; {program}" || true')
     assert (found["changed"], found["created"]) == (paths(bench, *changed), paths(bench, *created))
-    assert found["rewritten"] == [], "it was tried in vain, or not at all"
+    assert found["rewritten"] == [], "a failed or missing write counts as a write"
     assert (found["outside"], found["level"], found["gaps"]) == ([], "observed", [])
 
 
@@ -241,11 +241,11 @@ def test_files_outside_of_the_project_are_listed_only_when_changed(bench: Bench,
     )
     task = bench.launch(f"{text}; echo done; {until(f'{bench.root}/go')}")
     expected = sorted(f"{lasting}/{file}" for file in ("written", "moved", "into", "removed", "new/deep/n"))
-    wait_until(lambda: bench.ok("output", task).endswith("done"), "all of it")
-    wait_until(lambda: bench.json("effects", task)["outside"] == expected, "a look while it runs")
+    wait_until(lambda: bench.ok("output", task).endswith("done"), "the whole output")
+    wait_until(lambda: bench.json("effects", task)["outside"] == expected, "the first snapshot")
     (bench.root / "go").touch()
     bench.run("wait", task)
-    wait_until(lambda: bench.json("effects", task)["outside"] == expected, "the last look")
+    wait_until(lambda: bench.json("effects", task)["outside"] == expected, "the last snapshot")
     assert "5 files outside of the project" in bench.json("effects", task)["summary"]
 
 
@@ -297,12 +297,14 @@ def test_files_removed_by_the_caller_after_the_ending_are_not_gone(bench: Bench,
 
     for _ in range(2):
         assert found() == (made, sorted(map(str, written)), [])
-        wait_until(lambda: "\tfinal\t" in Path(bench.files(task).effects).read_text().splitlines()[-1], "the last look")
+        wait_until(
+            lambda: "\tfinal\t" in Path(bench.files(task).effects).read_text().splitlines()[-1], "the last snapshot"
+        )
 
 
 @pytest.mark.usefixtures("repo")
 def test_files_created_and_then_moved_are_listed_by_their_last_name(bench: Bench) -> None:
-    """Files of a renamed directory are listed below its new name, also if another process has removed them since."""
+    """Files of a renamed directory are listed below its new name, even if another process has removed them since."""
     task = bench.launch("mkdir -p build.tmp/in; echo 1 > build.tmp/in/a; echo 2 > build.tmp/b; mv build.tmp build")
     bench.run("wait", task)
     shutil.rmtree(bench.project / "build")
@@ -335,7 +337,7 @@ def test_directory_missing_in_the_first_snapshot_is_not_unattributed(bench: Benc
     (repo / "dir" / "deep").mkdir()
     (repo / "dir" / "deep" / "x").touch()
     subprocess.run(["git", "add", "dir"], cwd=repo, check=True)
-    time.sleep(0.05)  # written before the task began, by the clock of any file system
+    time.sleep(0.05)  # so that the files are older than the task by the clock of any file system
     task = bench.launch(f"mv dir away; {until('go')}; mv away dir")
     wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the move")
     time.sleep(0.5)

@@ -43,7 +43,7 @@ print("done")
 def test_command_succeeds_when_the_keeper_or_the_witness_is_killed(bench: Bench, who: str) -> None:
     """After a kill at a random moment, the command succeeds. Only a killed keeper leaves an unobserved time.
 
-    The variable `KILLS` sets the number of kills. `KILLS=175` takes more time than a usual run of the tests has.
+    The variable `KILLS` sets the number of kills. A run with `KILLS=175` takes too long for a usual test run.
     """
     (bench.project / "busy.py").write_text(BUSY)
     chance = random.Random(who)
@@ -70,7 +70,7 @@ def test_observation_continues_for_processes_left_running(bench: Bench, repo: Pa
     (left,) = [each["pid"] for each in bench.show(task)["left_running"] if "while" in each["command"]] or [0]
     assert is_alive(left)
     (repo / "go").touch()
-    wait_until((repo / "finished").exists, "the one left behind")
+    wait_until((repo / "finished").exists, "the write of the process left running")
     assert wait_until(lambda: [p for p in bench.json("effects", task)["created"] if p.endswith("/late")])
 
 

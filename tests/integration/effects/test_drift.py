@@ -52,7 +52,7 @@ def test_git_status_after_the_task_is_no_drift(bench: Bench) -> None:
     """`git status` writes into the git directory, which the task has touched, but this is no drift."""
     task = bench.launch("git stash push -q; sleep 0.3; git stash pop -q", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
-    wait_until(lambda: bench.show(task)["effects"]["unattributed"] is not None, "the last look")
+    wait_until(lambda: bench.show(task)["effects"]["unattributed"] is not None, "the last snapshot")
     git(bench, "status")
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
     assert (notice["drift"]["moved"], notice["drift"]["summary"]) == (False, STILL)
@@ -105,9 +105,9 @@ def test_file_open_in_a_process_left_running_is_a_gap(bench: Bench, repo: Path, 
     task = bench.launch(f"({served}) </dev/null 2>/dev/null & {until('up')}")
     bench.run("wait", task, "--no-ack")
     words = "1 file is still open for writing: later writes to it are not recorded"
-    wait_until(lambda: bench.json("effects", task)["gaps"] == [words] * is_open, "what is open")
+    wait_until(lambda: bench.json("effects", task)["gaps"] == [words] * is_open, "the gap for the open file")
     (repo / "go").touch()
-    wait_until((repo / "down").exists, "the server")
+    wait_until((repo / "down").exists, "the server to end")
     found = bench.json("effects", task)
     assert (found["level"], found["gaps"]) == (("partial", [words]) if is_open else ("observed", []))
 
@@ -135,7 +135,7 @@ def test_notice_says_that_drift_is_unknown(bench: Bench, repo: Path) -> None:
 
 
 def test_change_after_the_ending_is_no_effect_of_the_task(bench: Bench, repo: Path) -> None:
-    """A change that a caller makes after `wait` is no effect of the task, also if a process was left running."""
+    """A change that a caller makes after `wait` is no effect of the task, even if the task left a process running."""
     task = bench.launch(f"echo 1 > other.py; sleep 0.1; git checkout -q other.py; ({until('go')}) & echo done")
     bench.run("wait", task)
     (repo / "other.py").write_text("by hand\n")
@@ -197,7 +197,7 @@ def test_write_is_attributed_to_the_process_that_has_the_id_at_the_time(bench: B
         pytest.skip("numbers cannot be chosen here")
     found = bench.json("effects", task)
     lines = [line.split("\t") for line in Path(bench.files(task).effects).read_text().splitlines()]
-    assert len({line[2] for line in lines if line[1] == "write"}) == 1, "one number for all"
+    assert len({line[2] for line in lines if line[1] == "write"}) == 1, "the writes were not made by one process id"
     by = {window["paths"][0]: window["by"] for window in found["windows"]}
     writer = "sh -c echo new > {0}; echo fixed > {0}"
     assert by == {

@@ -232,7 +232,7 @@ def test_guard_names_words_of_a_command_that_it_cannot_read(bench: Bench, repo: 
         assert [(each["task"], each["unread"]) for each in found["holders"]] == [(task, words)], command
         assert not found["clear"], command
     (held,) = guarded(bench, "cat $FILE a.py")["holders"]
-    assert held["unread"] == [], "one word of it is held for sure"
+    assert held["unread"] == [], "`unread` names the variable although another word names a held file"
     (repo / "lib").mkdir()
     for command in (
         *("echo $X", "kill $!", "sleep $N", "export A=$B", "A=$(date)", "cat lib/$NAME", "curl -s https://x/$ID"),

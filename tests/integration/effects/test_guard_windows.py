@@ -73,7 +73,7 @@ def test_guard_covers_paths_through_a_link_that_a_task_changed(bench: Bench, rep
 
 
 @pytest.mark.parametrize("is_first", [False, True])
-def test_guard_holds_the_stash_of_a_task_in_every_worktree(bench: Bench, repo: Path, *, is_first: bool) -> None:
+def test_guard_names_the_task_with_the_stash_in_every_worktree(bench: Bench, repo: Path, *, is_first: bool) -> None:
     """All worktrees share one stash, so `guard` names the task for `git stash pop` in another worktree."""
     linked = bench.root / "linked"
     git(bench, "worktree", "add", "-q", str(linked))
@@ -97,7 +97,7 @@ def test_guard_holds_the_stash_of_a_task_in_every_worktree(bench: Bench, repo: P
 
 
 @pytest.mark.parametrize("is_linked", [False, True])
-def test_guard_holds_a_switched_branch_for_git_commands_only(bench: Bench, repo: Path, *, is_linked: bool) -> None:
+def test_guard_names_a_switched_branch_for_git_commands_only(bench: Bench, repo: Path, *, is_linked: bool) -> None:
     """While a task is on another branch, `guard` names the task for git commands, and not for files."""
     place = repo
     if is_linked:
@@ -123,7 +123,7 @@ def test_guard_holds_a_switched_branch_for_git_commands_only(bench: Bench, repo:
     assert bench.json("effects", task)["windows"] == []
 
 
-def test_window_in_a_nested_worktree_is_not_held_in_the_tree_around_it(bench: Bench, repo: Path) -> None:
+def test_window_in_a_nested_worktree_is_not_reported_in_the_tree_around_it(bench: Bench, repo: Path) -> None:
     """`guard` names the task for commands in the nested worktree, and not for commands in the outer tree."""
     inner = repo / "worktrees" / "one"
     git(bench, "worktree", "add", "-q", str(inner))
@@ -161,7 +161,7 @@ def test_guard_names_files_that_a_failed_task_left_changed_until_they_are_restor
 
 
 @pytest.mark.usefixtures("repo")
-def test_window_in_a_nested_repository_is_held_there(bench: Bench) -> None:
+def test_window_in_a_nested_repository_is_reported_there(bench: Bench) -> None:
     """`guard` names the task for a file of a nested repository, although the task runs in the tree around it."""
     inner = Worktree(bench.project / "inner")
     inner.commit(x="old\n")
@@ -201,7 +201,7 @@ def test_window_in_another_tree_is_named_with_its_directory(bench: Bench) -> Non
         *("cd $THERE/dir; cd ..; {1}", "sh there"),
     ],
 )
-def test_window_is_held_in_the_repository_that_the_command_enters(bench: Bench, repo: Path, text: str) -> None:
+def test_window_is_reported_in_the_repository_that_the_command_enters(bench: Bench, repo: Path, text: str) -> None:
     """`guard` names a task launched above the repository that enters it by its text, a variable or a script."""
     rest = f"{until('go')}; git stash pop -q"
     bench.env["THERE"] = str(repo)

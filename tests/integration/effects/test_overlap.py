@@ -26,7 +26,7 @@ def test_notices_name_two_tasks_that_changed_one_file_at_the_same_time(bench: Be
     """Each notice names the other task, the file and the time span. A task that ran later is not named."""
     one = bench.launch(f"echo one >> other.py; {until('go')}", "--session", "s-1")
     two = bench.launch(f"echo two >> other.py; echo two > two.py; {until('go')}", "--session", "s-1")
-    wait_until(lambda: bench.json("effects", two)["created"], "both to write")
+    wait_until(lambda: bench.json("effects", two)["created"], "both tasks to write")
     (bench.project / "go").touch()
     bench.run("wait", one, two, "--no-ack")
     late = bench.launch("echo late >> other.py")
@@ -41,7 +41,7 @@ def test_notices_name_two_tasks_that_changed_one_file_at_the_same_time(bench: Be
 def test_restored_files_are_no_overlap_with_a_task_that_began_later(bench: Bench) -> None:
     """Files that the first task restored before the second one began are in no overlap, but its other changes are."""
     one = bench.launch(f"git stash push -q; git stash pop -q; echo one >> other.py; {until('go')}", "--session", "s-1")
-    wait_until(lambda: bench.json("effects", one)["changed"] == paths(bench, "other.py"), "it to put them back")
+    wait_until(lambda: bench.json("effects", one)["changed"] == paths(bench, "other.py"), "the files to be restored")
     two = bench.launch("git stash push -q -- a.py; git stash pop -q; echo two >> other.py", "--session", "s-2")
     bench.run("wait", two, "--no-ack")
     (bench.project / "go").touch()
@@ -53,14 +53,14 @@ def test_restored_files_are_no_overlap_with_a_task_that_began_later(bench: Bench
 
 def told_while_running(bench: Bench, session: str) -> list[dict[str, Any]]:
     """Return the first notices that a session gets."""
-    wait_until(lambda: bench.json("inbox", "--session", session, "--peek")["notices"], "to be told")
+    wait_until(lambda: bench.json("inbox", "--session", session, "--peek")["notices"], "the notice of the overlap")
     return list(bench.json("inbox", "--session", session)["notices"])
 
 
 def test_two_sessions_are_notified_when_their_tasks_write_in_one_tree(bench: Bench, repo: Path) -> None:
     """Each session gets one notice when the overlap begins. The notice of the ending then names the files."""
     one = bench.launch(f"echo 1 >> a.py; echo 1 >> other.py; {until('go')}", "--session", "s-1")
-    wait_until(lambda: bench.json("effects", one)["changed"], "the first to write")
+    wait_until(lambda: bench.json("effects", one)["changed"], "the first task to write")
     assert bench.json("inbox", "--session", "s-1", "--peek")["notices"] == []
     two = bench.launch(f"echo 2 >> other.py; {until('go')}", "--session", "s-2")
     for session, own, other in (("s-1", one, two), ("s-2", two, one)):
@@ -85,7 +85,7 @@ def test_tasks_in_and_around_a_nested_repository_overlap_when_both_write_there(
 
     def writer(name: str, session: str, cwd: Path) -> str:
         task = bench.launch(f"echo x >> {name}; {until(f'{repo}/go')}", "--session", session, "--cwd", str(cwd))
-        wait_until(lambda: bench.json("effects", task)["changed"], "its write")
+        wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
         return task
 
     other = writer("other.py", "s-0", repo)
@@ -106,8 +106,8 @@ def test_session_gets_one_notice_when_two_of_its_tasks_overlap(bench: Bench, rep
     """The notice names the two tasks that change existing files, and not the tasks that only create new files."""
     launch = [f"echo {n} >> {name}; {until('go')}" for n, name in enumerate(("a.py", "b.py", "new1", "new2"))]
     tasks = [bench.launch(text, "--session", "s-1") for text in launch]
-    wait_until(lambda: bench.json("inbox", "--session", "s-1", "--peek")["notices"], "to be told")
-    wait_until((repo / "new2").exists, "the last to write")
+    wait_until(lambda: bench.json("inbox", "--session", "s-1", "--peek")["notices"], "the notice of the overlap")
+    wait_until((repo / "new2").exists, "the last task to write")
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
     assert notice["task"]["id"] in tasks[:2]
     assert "changed other files of this tree while both ran, from " in notice["text"]
@@ -123,7 +123,7 @@ def test_overlap_names_files_that_the_session_edited_itself(bench: Bench, repo: 
     """The notice names a file that the session edited while the task ran, if the task changed the same file."""
     assert bench.json("session", "edited", "--session", "s-1", "a.py") == {"edited": paths(bench, "a.py")}
     task = bench.launch(f"echo 1 >> a.py; echo 1 >> b.py; {until('go')}", "--session", "s-1")
-    wait_until(lambda: len(bench.json("effects", task)["changed"]) == 2, "it to write")
+    wait_until(lambda: len(bench.json("effects", task)["changed"]) == 2, "the task to write")
     bench.run("session", "edited", "--session", "s-1", "b.py", "dir/c.py")
     (repo / "go").touch()
     bench.run("wait", task, "--no-ack")
@@ -137,7 +137,7 @@ def test_overlap_covers_edits_during_an_earlier_attempt(bench: Bench, repo: Path
     """The notice of the ending names an edit that another session made during the first attempt."""
     text = f"echo 1 >> a.py; [ -e go ] || {{ {until('go')}; exit 1; }}"
     task = bench.launch(text, "--retries", "1", "--session", "s-1")
-    wait_until(lambda: bench.json("effects", task)["changed"], "it to write")
+    wait_until(lambda: bench.json("effects", task)["changed"], "the task to write")
     bench.ok("session", "edited", "--session", "s-2", "a.py")
     (repo / "go").touch()
     wait_until(lambda: bench.show(task)["state"] == "succeeded", "the second try")
@@ -162,7 +162,7 @@ def test_overlap_covers_tasks_of_two_projects(bench: Bench, repo: Path, tmp_path
 
 
 def test_session_edited_requires_paths(bench: Bench) -> None:
-    """`session` exits with 2 if `edited` has no path or an empty one, or if `begin` has a further word."""
+    """`session` exits with 2 if `edited` has no path or an empty one, or if `begin` gets an extra argument."""
     for words in (
         ("edited", "--session", "s-1"),
         ("begin", "x", "--session", "s-1"),
@@ -174,7 +174,7 @@ def test_session_edited_requires_paths(bench: Bench) -> None:
 def test_overlap_covers_a_long_task_that_began_before_many_short_ones(bench: Bench, repo: Path) -> None:
     """A task that was launched sixty tasks earlier and still runs is named in the overlap."""
     long = bench.launch(f"echo 1 >> a.py; {until('go')}")
-    wait_until(lambda: bench.json("effects", long)["changed"], "its write")
+    wait_until(lambda: bench.json("effects", long)["changed"], "the write of the task")
     client = Outlive(home=str(bench.state))
     short = [client.run(["true"], cwd=bench.project, observe="off") for _ in range(60)]
     client.wait(*short)

@@ -1,4 +1,4 @@
-"""Windows of a task: what it has changed and not restored yet, as notices and commands report it."""
+"""Windows of a task: what it has changed and not restored yet, as notices and commands report the change."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ def test_notice_says_that_left_files_were_put_back_since(bench: Bench, repo: Pat
     assert bench.ok("effects", task, "--open").startswith("window of 3 files, open for")
     (repo / "a.py").write_text("mine\n")
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
-    assert "LEFT b.py, dir/c.py not as it found them (for " in notice["text"].splitlines()[1], "a.py is in other hands"
+    assert "LEFT b.py, dir/c.py not as it found them (for " in notice["text"].splitlines()[1], (
+        "a.py was changed by the user"
+    )
     git(bench, "checkout", "-q", "a.py")
     git(bench, "stash", "pop", "-q")
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
@@ -144,7 +146,7 @@ def test_restored_window_stays_closed_when_another_process_stashes_the_files(ben
 def test_show_names_the_files_of_each_window(bench: Bench) -> None:
     """`show` prints the files and the command of each window, and the notice refers to `outlive effects`.
 
-    Neither has such a line for a task that touched nothing.
+    For a task that touched nothing, neither output has such a line.
     """
     stashed = bench.launch("git stash push -q; git stash pop -q", "--session", "s-1")
     silent = bench.launch("cat a.py", "--session", "s-1")
@@ -183,7 +185,7 @@ open("a.py", "r+").close()
     (bench.project / "program.py").write_text(program)
     task = bench.launch(f"{sys.executable} -B program.py")
     bench.run("wait", task)
-    found = wait_until(lambda: (seen := bench.json("effects", task))["possible_windows"] and seen, "the last look")
+    found = wait_until(lambda: (seen := bench.json("effects", task))["possible_windows"] and seen, "the last snapshot")
     (window,) = found["possible_windows"]
     damaged, repaired = map(float, bench.ok("output", task).split())
     assert window["paths"] == ["other.py"]
@@ -256,7 +258,7 @@ def test_hand_off_warns_of_a_stash_that_the_command_text_declares(bench: Bench) 
 
 @pytest.mark.usefixtures("repo")
 def test_hand_off_warns_of_declared_effects_of_other_sessions(bench: Bench) -> None:
-    """The hand-off warns of tasks in the project that belong to a parallel session or to one that has ended."""
+    """The hand-off warns of tasks in the project that belong to a parallel session or to an ended session."""
     begin(bench, "s-1", "--pid", str(os.getpid()))
     text = f"{until('go')}; git stash push -q; git stash pop -q"
     task = bench.launch(text, "--session", "s-1")
@@ -287,7 +289,7 @@ def test_hand_off_reports_what_ended_tasks_touched(bench: Bench) -> None:
     lines = begin(bench, "s-1", "--source", "compact")["hand_off"]["text"].splitlines()
     told = {task: next(line for line in lines if line.strip().startswith(task)) for task in tasks}
     assert "; observed: 3 files changed and restored, window " in told[tasks[0]]
-    assert "observed" not in told[tasks[1]], "nothing shared was touched: that is not worth the room"
+    assert "observed" not in told[tasks[1]], "a task that only read a file has a text about its effects"
     assert bench.json("inbox", "--session", "s-1")["notices"] == []
     texts = ("git stash push -q; git stash pop -q", *["true"] * 11)
     many = [bench.launch(text, "--session", "s-1") for text in texts]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PROMPT = "Count the\nfiles -- 'and' \"say\" so"
 SESSION = "0f3c2c52-7d3c-4be2-9a2e-5a4d7a3f2f10"
-# Each of these gives an agent more rights than its user's configuration does.
+# Options that give an agent more rights than its user's configuration does.
 WIDENING = (
     *("--dangerously-skip-permissions", "--permission-mode", "bypassPermissions", "--allowedTools"),
     *("--dangerously-bypass-approvals-and-sandbox", "--full-auto", "--sandbox", "-s=danger-full-access"),
@@ -37,20 +37,20 @@ def _environ(environ: dict[str, str]) -> dict[str, str]:
 
 
 def test_every_client_is_named_by_its_adapter() -> None:
-    """The registry finds an adapter for each client, under the client's own name."""
+    """For each client, the registry has an adapter with the client's name."""
     assert {name: new_adapter(name).name for name in CLIENTS} == {name: name for name in CLIENTS}
     assert set(CLIENTS) == set(MODELS)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_prompt_is_no_argument(client: str) -> None:
-    """A prompt of any length is the standard input, so the command line does not have it."""
+def test_prompt_is_not_an_argument(client: str) -> None:
+    """The client reads its prompt from standard input, so no argument contains the prompt."""
     assert not any("files" in word for word in _argv(client))
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_rights_are_never_widened(client: str) -> None:
-    """No option and no variable gives more rights, in a new session or a resumed one."""
+def test_command_line_gives_no_additional_rights(client: str) -> None:
+    """No option on the command line gives more rights, neither for a new session nor for a resumed session."""
     for start in ({}, {"model": "m"}, {"session": SESSION, "is_resumed": True}):
         words = _argv(client, **start)
         assert not set(words).intersection(WIDENING)
@@ -58,7 +58,7 @@ def test_rights_are_never_widened(client: str) -> None:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_model_and_session_are_passed_on(client: str) -> None:
-    """The model follows its option, and a resumed session is named."""
+    """The command line has the model and the resumed session, each after its option."""
     words = _argv(client, model="provider/m", session=SESSION, is_resumed=True)
     assert words[words.index("provider/m") - 1] in ("-m", "--model")
     assert words[words.index(SESSION) - 1] in ("--resume", "resume", "-s")
@@ -66,14 +66,14 @@ def test_model_and_session_are_passed_on(client: str) -> None:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_new_session_gets_its_id_if_the_client_takes_one(client: str) -> None:
-    """Only Claude Code and Gemini CLI take the id of a new session."""
+    """Only Claude Code and Gemini CLI accept an id for a new session."""
     words = _argv(client, session=SESSION)
     assert ("--session-id" in words) == new_adapter(client).assigns_session == (client in ("claude", "gemini"))
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_arguments_of_the_user_are_kept(client: str) -> None:
-    """The user's further arguments are passed on, before the words that must be last."""
+    """The user's extra arguments are on the command line, before the arguments that must be last."""
     words = _argv(client, ["--mine", "x"], session=SESSION, is_resumed=True)
     at = words.index("--mine")
     assert words[at + 1] == "x"
@@ -82,7 +82,7 @@ def test_arguments_of_the_user_are_kept(client: str) -> None:
 
 
 def test_claude_has_its_own_limits_and_no_tools_that_wait() -> None:
-    """Turns and budget are the client's own limits too, and question and approval tools are off."""
+    """Claude Code gets the limits of turns and budget too, and tools that ask a question or wait are off."""
     words = _argv("claude")
     assert words[words.index("--max-turns") + 1] == "7"
     assert words[words.index("--max-budget-usd") + 1] == "1.5"
@@ -92,7 +92,7 @@ def test_claude_has_its_own_limits_and_no_tools_that_wait() -> None:
 
 
 def test_claude_gets_what_earlier_attempts_have_left_of_the_limits() -> None:
-    """The client counts only its own run, so its limits are the rest of those of the task."""
+    """The client counts only its own run, so it gets the rest of the task's limits."""
     request = AgentRequest(candidates=(Candidate(client="claude"),), max_turns=7, budget_usd=1.5)
     for spent, turns, left in ((0.5, 3, ("4", "1")), (2.0, 9, ("1", "0.0001"))):
         start = AgentStart(client="claude", spent_usd=spent, spent_turns=turns)
@@ -101,13 +101,13 @@ def test_claude_gets_what_earlier_attempts_have_left_of_the_limits() -> None:
 
 
 def test_codex_skips_only_the_check_for_a_repository() -> None:
-    """Codex would refuse to start elsewhere. Its sandbox is left to the user's configuration."""
+    """Without this option, Codex refuses to start outside of a repository. The user configures its sandbox."""
     assert "--skip-git-repo-check" in _argv("codex")
     assert not any("sandbox" in word or "approval" in word for word in _argv("codex"))
 
 
 def test_opencode_goes_on_after_a_denial_and_keeps_the_user_settings() -> None:
-    """One setting is added to those that the user gave in the environment, and no rule is changed."""
+    """One setting is added to the user's settings in the environment, and no permission rule is changed."""
     own = {"permission": {"bash": {"*": "ask", "rm *": "deny"}}, "experimental": {"mcp_timeout": 5}}
     found = _environ({"OPENCODE_CONFIG_CONTENT": json.dumps(own), "OPENCODE_PERMISSION": '{"edit": "deny"}'})
     assert found["OPENCODE_PERMISSION"] == '{"edit": "deny"}'
@@ -119,7 +119,7 @@ def test_opencode_goes_on_after_a_denial_and_keeps_the_user_settings() -> None:
 
 @pytest.mark.parametrize("given", ['{"a": 1, // mine\n}', "[]", "{" * 100_000])
 def test_opencode_settings_that_cannot_be_read_stay(given: str) -> None:
-    """A text that is no plain JSON object stays as the user wrote it."""
+    """If the user's text is not a JSON object, it stays unchanged."""
     assert _environ({"OPENCODE_CONFIG_CONTENT": given}) == {"OPENCODE_CONFIG_CONTENT": given}
 
 
@@ -137,7 +137,7 @@ def test_opencode_settings_that_cannot_be_read_stay(given: str) -> None:
     ],
 )
 def test_gemini_worktree_is_as_trusted_as_its_repository(tmp_path: Path, rules: object, *, is_trusted: bool) -> None:
-    """A worktree gets the trust that the user gave its repository, and no other folder gets any."""
+    """A worktree is trusted if the user trusts its repository. No other folder becomes trusted."""
     repository, place = tmp_path / "code" / "repository", tmp_path / "state" / "worktree"
     repository.mkdir(parents=True)
     place.mkdir(parents=True)
@@ -158,7 +158,7 @@ def test_gemini_worktree_is_as_trusted_as_its_repository(tmp_path: Path, rules: 
 
 
 def test_variables_of_the_parent_session_are_removed_and_keys_stay() -> None:
-    """A background agent has neither its parent's session nor its messages, but the keys and settings of the user."""
+    """A background agent gets the user's keys and settings, but no variable of its parent's session."""
     kept = {
         "ANTHROPIC_API_KEY": "x",
         "ANTHROPIC_BASE_URL": "x",

@@ -1,4 +1,4 @@
-"""What the real clients printed, read by their adapters.
+"""The adapters read the recorded output of the real clients.
 
 `tests/clients/record_streams.py` has recorded the streams.
 """
@@ -21,7 +21,7 @@ QUESTION = "Which branch do you mean?"
 
 @dataclass(frozen=True)
 class Expected:
-    """What a reader must know of a stream."""
+    """The facts that a reader must find in a recorded stream."""
 
     agent_class: str
     words: str = ""
@@ -124,7 +124,7 @@ EXPECTED: dict[tuple[str, str], Expected] = {
     ("opencode", "tool_call"): Expected("answered", ANSWER, 3, 2, (30, 15)),
     ("opencode", "unknown_session"): Expected("refused", "Session not found"),
 }
-# The exit codes that tell more than the stream. In all other cases a wrong one must change nothing.
+# Exit codes that say more than the stream. In all other cases, a wrong exit code must change nothing.
 ENDINGS = {("gemini", "untrusted"): "exit code 55", ("gemini", "unknown_session"): "exit code 42"}
 
 
@@ -149,7 +149,7 @@ def test_recorded_stream_is_read_as_expected(name: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("client", MODELS)
 def test_session_is_known_from_the_stream(client: str) -> None:
-    """The id with which a session can be resumed is read, also from a run that failed."""
+    """The id for resuming the session is read, even from a run that failed."""
     for case in ("answer", "status_400", "status_429"):
         session = read(client, stream(client, case)).session
         assert session is not None, case
@@ -157,7 +157,7 @@ def test_session_is_known_from_the_stream(client: str) -> None:
 
 
 @pytest.mark.parametrize("client", MODELS)
-def test_calls_and_their_results_are_told_in_order(client: str) -> None:
+def test_calls_and_their_results_are_read_in_order(client: str) -> None:
     """Each call has its input and later its result, by the same id, and no call stays open."""
     events: list[Any] = []
     reader = read(client, stream(client, "tool_call"), events)
@@ -172,7 +172,7 @@ def test_calls_and_their_results_are_told_in_order(client: str) -> None:
 
 @pytest.mark.parametrize("client", MODELS)
 def test_call_is_open_while_its_tool_runs(client: str) -> None:
-    """A call without its result is open, if the client tells calls before they end."""
+    """A call without a result counts as open. OpenCode prints a call only with its result, so it has no open calls."""
     before = stream(client, "tool_call").split(b"\n")
     results = (b'"tool_result"', b'"item.completed","item":{"id":"item_1"', b'"part":{"type":"tool"')
     at = next(at for at, line in enumerate(before) if any(each in line for each in results))
@@ -183,16 +183,16 @@ def test_call_is_open_while_its_tool_runs(client: str) -> None:
 
 @pytest.mark.parametrize("client", MODELS)
 def test_repeated_calls_are_taken_for_a_runaway(client: str) -> None:
-    """The same call again and again reaches the limit, although each has another id."""
+    """Identical calls reach the limit for runaways, although each call has its own id."""
     if client == "gemini":
-        return  # its own detector ends the run after four of them: `gemini-flood` above
+        return  # Gemini CLI's own loop detector ends the run after four calls, see `flood` in `EXPECTED`
     limit = read(client, stream(client, "flood")).limit_reached()
     assert limit is not None
     assert limit[0] == "runaway"
 
 
 def test_repeated_error_without_a_call_is_taken_for_a_runaway() -> None:
-    """A client that compacts in vain, again and again, reaches the limit."""
+    """A client that repeats the same failing compaction reaches the limit for runaways."""
     loop = b"".join(stream("opencode", "context").splitlines(keepends=True)[:7])
     assert read("opencode", loop * 19).limit_reached() is None
     limit = read("opencode", loop * 20).limit_reached()
@@ -210,7 +210,7 @@ def test_repeated_error_without_a_call_is_taken_for_a_runaway() -> None:
     ],
 )
 def test_silent_retries_are_no_progress(client: str, case: str) -> None:
-    """A client that waits for its model makes no progress, and its cause is known."""
+    """A client that waits for its model makes no progress, and the reader knows that the model is unavailable."""
     reader = new_reader(client)
     before = reader.progress
     for line in stream(client, case).splitlines(keepends=True):
@@ -224,15 +224,15 @@ def test_silent_retries_are_no_progress(client: str, case: str) -> None:
     ("subtype", "limit"),
     [("error_max_turns", "turn_limit"), ("error_max_budget_usd", "cost_limit"), ("error_during_execution", None)],
 )
-def test_limit_that_claude_itself_has_kept_is_named(subtype: str, limit: str | None) -> None:
-    """Claude Code ends by itself at its limits of turns and cost."""
+def test_limit_at_which_claude_ended_itself_is_named(subtype: str, limit: str | None) -> None:
+    """Claude Code ends the run itself at its limits of turns and cost, and the result names the limit."""
     line = {"type": "result", "subtype": subtype, "is_error": True, "errors": ["Reached it"]}
     result = read("claude", json.dumps(line).encode() + b"\n").result("exit code 1")
     assert (result.agent_class, result.limit) == ("stopped" if limit else "broken", limit)
 
 
 def test_heartbeat_of_a_tool_is_no_progress() -> None:
-    """Claude Code sends it every 30 s for any tool, so a tool that hangs would never reach the limit for tools."""
+    """Claude Code prints a heartbeat every 30 s for any tool, even for a tool that hangs."""
     part = {"type": "tool_use", "id": "t", "name": "mcp__slow", "input": {}}
     call = {"type": "assistant", "message": {"id": "m", "content": [part]}, "parent_tool_use_id": None}
     reader = new_reader("claude")
@@ -244,7 +244,7 @@ def test_heartbeat_of_a_tool_is_no_progress() -> None:
 
 
 def test_first_end_of_claude_is_not_the_last_while_a_command_runs() -> None:
-    """The client waits for its commands in the background, and the last end has the answer."""
+    """Claude Code prints a final event, waits for its background commands, and prints a second one with the answer."""
     lines = stream("claude", "background").splitlines(keepends=True)
     first = next(at for at, line in enumerate(lines) if b'"type":"result"' in line) + 1
     reader = new_reader("claude")
@@ -256,7 +256,7 @@ def test_first_end_of_claude_is_not_the_last_while_a_command_runs() -> None:
 
 
 def test_summary_of_a_compaction_is_no_answer() -> None:
-    """OpenCode ends the summary of its history like an answer, and then goes on."""
+    """OpenCode prints the summary of its history like an answer, and then continues the run."""
     lines = stream("opencode", "compaction").splitlines(keepends=True)
     after = next(at for at, line in enumerate(lines) if b"compaction_continue" in line) + 1
     reader = read("opencode", b"".join(lines[:after]))
@@ -265,7 +265,7 @@ def test_summary_of_a_compaction_is_no_answer() -> None:
 
 
 def test_summary_after_an_overflow_is_no_answer() -> None:
-    """The step after the error is the summary, also before OpenCode says so."""
+    """After an overflow, the next step of OpenCode is the summary, even before OpenCode marks it as a summary."""
     lines = stream("opencode", "context").splitlines(keepends=True)
     after = next(at for at, line in enumerate(lines) if b'"reason":"stop"' in line) + 1
     assert read("opencode", b"".join(lines[:after])).result("signal 9").agent_class == "broken"
@@ -276,7 +276,7 @@ def test_summary_after_an_overflow_is_no_answer() -> None:
     [("length", "stopped"), ("content-filter", "refused"), ("other", "broken"), ("tool-calls", "broken")],
 )
 def test_step_of_opencode_is_an_answer_only_if_the_model_stopped(reason: str, agent_class: str) -> None:
-    """A step that ended for another reason has words, but no answer."""
+    """If a step ended for another reason, its text is not an answer."""
     printed = stream("opencode", "answer").replace(b'"reason":"stop"', f'"reason":"{reason}"'.encode())
     reader = read("opencode", printed)
     assert reader.result("exit code 0").agent_class == agent_class
@@ -284,7 +284,7 @@ def test_step_of_opencode_is_an_answer_only_if_the_model_stopped(reason: str, ag
 
 
 def test_turn_of_codex_without_a_message_is_no_answer() -> None:
-    """Codex may complete a turn after a tool call, without a last message."""
+    """Codex may complete a turn after a tool call without a last message. Such a turn has no answer."""
     printed = b"".join(line for line in stream("codex", "tool_call").splitlines(True) if b"agent_message" not in line)
     assert read("codex", printed).result("exit code 0").agent_class == "broken"
 
@@ -314,23 +314,23 @@ def test_turn_of_codex_without_a_message_is_no_answer() -> None:
         ),
     ],
 )
-def test_body_of_a_response_tells_codex_why_it_failed(body: object, message: str, agent_class: str) -> None:
-    """A bad request is refused whatever words are in it, so that no other model is asked the same."""
+def test_error_type_of_codex_decides_the_class_of_a_failure(body: object, message: str, agent_class: str) -> None:
+    """The type of the error decides, and not the words in its message, so an invalid request counts as refused."""
     line = {"type": "turn.failed", "error": {"message": json.dumps(body)}}
     result = read("codex", json.dumps(line).encode() + b"\n").result("exit code 1")
     assert (result.agent_class, result.error) == (agent_class, message)
 
 
 def test_model_of_gemini_is_the_one_that_answered() -> None:
-    """`auto` is a name for a choice, and the statistics name the model that was chosen, beside the one that chose."""
+    """`auto` lets Gemini CLI choose a model. The statistics name the chosen model and the one that chose it."""
     models = '"models":{"chooser":{"output_tokens":3},"chosen":{"output_tokens":5}}'
     printed = stream("gemini", "answer").replace(b'"model":"gemini-2.5-pro"', b'"model":"auto"')
     at = printed.index(b'"models":')
     assert read("gemini", printed[:at] + models.encode() + b"}}\n").model == "chosen"
 
 
-def test_delay_that_a_provider_asks_for_is_known() -> None:
-    """OpenCode prints the headers of the last response."""
+def test_delay_that_a_provider_requests_is_read() -> None:
+    """The delay is read from `retry-after`, because OpenCode prints the headers of the last response."""
     printed = stream("opencode", "status_429").replace(
         b'"responseHeaders":{', b'"responseHeaders":{"retry-after":"90",'
     )
@@ -338,7 +338,7 @@ def test_delay_that_a_provider_asks_for_is_known() -> None:
 
 
 def test_error_is_forgotten_when_the_run_goes_on() -> None:
-    """A retry that was followed by an answer in progress does not explain a later end."""
+    """If the client continued after a retry, the error before the retry is not the cause of a later end."""
     retry = b'{"type":"system","subtype":"api_retry","attempt":1,"retry_delay_ms":900,"error":"rate_limit"}\n'
     reader = new_reader("claude")
     reader.feed(retry)
@@ -347,8 +347,8 @@ def test_error_is_forgotten_when_the_run_goes_on() -> None:
     assert reader.result("signal 9").agent_class == "broken"
 
 
-def test_error_of_an_earlier_reply_does_not_class_a_later_end() -> None:
-    """Claude Code names the class of an error beside its message, and may go on after it."""
+def test_error_before_a_reply_does_not_decide_the_class_of_the_end() -> None:
+    """Claude Code may continue after an error. If a reply follows, the error does not decide the class of the end."""
     error = b'{"type":"assistant","message":{"model":"<synthetic>","content":[]},"error":"rate_limit"}\n'
     end = b'{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["it broke"]}\n'
     reply = stream("claude", "tool_call").splitlines(keepends=True)[2]
@@ -365,6 +365,6 @@ def test_session_that_looks_like_an_option_is_ignored() -> None:
 
 
 def test_final_line_with_invalid_bytes_is_no_end() -> None:
-    """An answer with bytes that are no UTF-8 is not what the model said."""
+    """A final line with bytes that are not UTF-8 was damaged, so it is not an answer."""
     printed = stream("claude", "answer")
     assert read("claude", printed.replace(b'"result":"The', b'"result":"\xffThe')).result("X").agent_class == "broken"

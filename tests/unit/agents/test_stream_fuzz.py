@@ -1,4 +1,4 @@
-"""Damaged streams: no exception, no false answer, and pieces of any size."""
+"""Damaged streams raise no exception and give no false answer, in pieces of any size."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ changes = st.lists(
 
 
 def _damaged(printed: bytes, damage: list[tuple[str, int, int, Any]]) -> bytes:
-    """Return a stream with some damage."""
+    """Return a stream, damaged at random."""
     for kind, first, second, value in damage:
         printed = _in_bytes(printed, kind, first % (len(printed) + 1), second)
         lines = printed.split(b"\n")
@@ -58,7 +58,7 @@ def _damaged(printed: bytes, damage: list[tuple[str, int, int, Any]]) -> bytes:
 
 
 def _in_bytes(printed: bytes, kind: str, at: int, second: int) -> bytes:
-    """Return a stream with damage that knows no lines."""
+    """Return a stream with random bytes changed, removed or added, regardless of lines."""
     if kind == "cut":
         return printed[:at]
     if kind == "hole":
@@ -118,10 +118,10 @@ def _fields_of(document: object) -> list[tuple[Any, Any]]:
 
 
 def _says_answered(client: str, line: bytes) -> bool:
-    """Return whether a whole and undamaged line says that the run has ended well.
+    """Return whether a complete, undamaged line says that the run has ended well.
 
-    This repeats, strictly and without our code, what each client prints. A change in the words of an answer cannot be
-    seen by any reader, so only the fields that make the line final are compared.
+    This function knows the final line of each client without the code of Outlive. No reader can notice a change in the
+    text of an answer, so the function checks only the fields that make the line final.
     """
     try:
         found = json.loads(line.decode())
@@ -140,7 +140,7 @@ def _says_answered(client: str, line: bytes) -> bool:
 
 
 def _state(reader: StreamReader, events: list[Event]) -> object:
-    """Return all that a reader knows, after it was written as it will be stored."""
+    """Return all facts that a reader has found, converted to JSON and back."""
     result = reader.result("exit code 0")
     stored = to_json(result_json(result))
     told = [to_json(event.__dict__) for event in events]
@@ -155,7 +155,7 @@ def _state(reader: StreamReader, events: list[Event]) -> object:
 def test_damaged_stream_is_answered_only_by_a_whole_final_line(
     name: tuple[str, str], damage: list[tuple[str, int, int, Any]]
 ) -> None:
-    """A reader never raises, and a run without an undamaged final line of its client is not answered."""
+    """A reader raises no exception. Without an undamaged final line of the client, the run is not answered."""
     printed, events = _damaged(_RECORDED[name], damage), list[Any]()
     reader = read(name[0], printed, events)
     _state(reader, events)
@@ -199,7 +199,7 @@ def test_stream_reads_the_same_in_pieces_of_any_size(
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(_FIELDS), values, max_size=6), st.data())
 def test_adapter_accepts_any_object(client: str, line: dict[str, Any], data: st.DataObject) -> None:
-    """An object with the type of a real line and any other fields raises nothing."""
+    """An object with the type of a real line and arbitrary other fields raises no exception."""
     kinds = sorted({kind for name, each in _RECORDED.items() if name[0] == client for kind in _kinds(each)})
     line["type"] = data.draw(st.sampled_from(kinds))
     events: list[Any] = []
@@ -208,7 +208,7 @@ def test_adapter_accepts_any_object(client: str, line: dict[str, Any], data: st.
 
 @pytest.mark.parametrize("client", sorted(MODELS))
 def test_adapter_accepts_any_value_in_any_field(client: str) -> None:
-    """Each field of each kind of line may be missing its meaning: no value raises anything."""
+    """No value of any field in any kind of line raises an exception."""
     for line in _distinct(client):
         for choice in range(len(_fields_of(json.loads(line)))):
             for value in _ODD:
@@ -218,7 +218,7 @@ def test_adapter_accepts_any_value_in_any_field(client: str) -> None:
 
 @pytest.mark.parametrize("client", sorted(MODELS))
 def test_cut_final_line_is_no_end(client: str) -> None:
-    """No part of a final line is taken for the whole."""
+    """A final line that was cut anywhere is not read as a final line."""
     *before, final = [line for line in stream(client, "answer").splitlines(keepends=True) if line.startswith(b"{")]
     assert _says_answered(client, final)
     for cut in range(len(final) - 1):
@@ -246,7 +246,7 @@ _TABLE: dict[str, Any] = {
     st.lists(st.sampled_from(sorted(_TABLE["lines"])), min_size=4, max_size=4),
 )
 def test_described_program_may_print_any_object(lines: list[dict[str, Any]], kinds: list[str]) -> None:
-    """The adapter for described programs raises nothing, and only an `answer` line makes an answer."""
+    """The adapter for programs of the settings raises no exception, and only an `answer` line gives an answer."""
     printed = b"".join(
         json.dumps({**line, "type": kind}).encode() + b"\n" for line, kind in zip(lines, kinds, strict=False)
     )
@@ -262,7 +262,7 @@ def test_described_program_may_print_any_object(lines: list[dict[str, Any]], kin
 @pytest.mark.parametrize("filling", ["text", "brackets", "zeros", "deep"])
 @pytest.mark.parametrize("client", sorted(MODELS))
 def test_line_of_ten_megabytes_changes_no_answer(client: str, filling: str) -> None:
-    """A huge line of an unknown kind, before the final line, is passed over."""
+    """A huge line of an unknown kind before the final line is ignored."""
     size = 10_000_000
     huge = {
         "text": b'{"type":"news","text":"' + b"x" * size + b'"}',
@@ -277,7 +277,7 @@ def test_line_of_ten_megabytes_changes_no_answer(client: str, filling: str) -> N
 
 
 def test_line_beyond_the_limit_is_dropped_and_later_lines_are_read() -> None:
-    """A line that is longer than any reader keeps does not hide the lines after it, in pieces or at once."""
+    """A line above the limit is dropped, and the lines after it are read, both in pieces and at once."""
     printed = b" " * LONGEST_LINE + stream("claude", "flood").splitlines(True)[2] + stream("claude", "answer")
     reader = new_reader("claude")
     for at in range(0, len(printed), 1 << 20):
@@ -289,7 +289,7 @@ def test_line_beyond_the_limit_is_dropped_and_later_lines_are_read() -> None:
 
 @pytest.mark.parametrize("levels", [300, 100_000])
 def test_line_that_is_nested_too_deeply_is_passed_over(levels: int) -> None:
-    """A line gives no event if writing its values again could fail."""
+    """A line that is nested too deeply to be written as JSON again gives no event."""
     events: list[Any] = []
     given = "[" * levels + "]" * levels
     line = f'{{"type":"tool_use","tool_name":"t","tool_id":"1","parameters":{given}}}\n'
