@@ -5,7 +5,7 @@ from __future__ import annotations
 from outlive.domain.effects.path_summary import fold, largest, without_filled
 from outlive.domain.git.git_state import name_in_git, of_repository
 from outlive.domain.text.sanitize import one_line
-from outlive.domain.text.units import show_duration, show_files, them
+from outlive.domain.text.units import show_duration, show_files
 from outlive.domain.timestamps import timedelta
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ _MANY = 20
 _WIDEST_NAME = 80
 # The words for files that were written and whose content is the same, or may be the same. Every other file is called
 # "changed".
-_WRITTEN = {"rewritten": "written with the same content", "touched": "written, nobody knows whether changed,"}
+_WRITTEN = {"rewritten": "written with the same content", "touched": "written, perhaps changed,"}
 
 
 def taking_words(taking: Declared) -> str:
@@ -114,7 +114,7 @@ def unattributed_words(effects: Effects) -> Iterator[str]:
         rest = f" and {in_all - len(few):,} more" if in_all > len(few) else ""
         yield f"{show_files(in_all)} {what} {who}: {', '.join(few)}{rest}"
     if more > 0 and len(listed) > 1:
-        yield f"{show_files(more)} more not as before"
+        yield _more_differ(more)
     if effects.moved:
         yield f"{effects.moved}, {who}"
 
@@ -125,13 +125,17 @@ def _compared(effects: Effects) -> str:
     words = [effects.moved] if effects.moved else []
     words += [*_net(effects), *_rewritten(effects)]
     touched = sum(each.how == "touched" for each in found or ())
-    words += [f"{show_files(touched)} written, nobody knows whether changed"] * bool(touched)
+    words += [f"{show_files(touched)} written, perhaps changed"] * bool(touched)
     more = effects.unattributed_in_all - len(found or ())
-    words += [f"{show_files(more)} more not as before"] * (more > 0)
+    words += [_more_differ(more)] * (more > 0)
     unsure = ["its files were not compared" if found is None else _WHO if words else ""]
     unsure += [effects.why_unseen or "", *effects.gaps[:1]]
     words = words or [_nothing(effects, "the tracked files are as before")]
     return f"{'; '.join(words)} (compared only: {'; '.join(word for word in unsure if word) or 'by two snapshots'})"
+
+
+def _more_differ(count: int) -> str:
+    return f"{count:,} more {'file differs' if count == 1 else 'files differ'}"
 
 
 def _nothing(effects: Effects, certain: str) -> str:
@@ -160,12 +164,11 @@ def _open(window: Window, now: datetime) -> str:
 
     For an ended task, the words name the state at its end, because another process may have restored the files since.
     """
-    count = len(without_filled(window.paths))
-    other = f"{show_files(count)} not as it found {them(count)}"
+    files = show_files(len(without_filled(window.paths)))
     by = f" ({one_line(window.by, 60)})" if window.is_attributed else ""
     if not window.is_left:
-        return f"{other}, for {how_long(window, now)} now{by}"
-    return f"left {other}{by}" if window.is_attributed else f"{other} at its end"
+        return f"{files} changed and not restored for {how_long(window, now)}{by}"
+    return f"left {files} changed{by}" if window.is_attributed else f"{files} still changed at its end"
 
 
 def _net(effects: Effects) -> Iterator[str]:
