@@ -53,7 +53,7 @@ class Declared(Value):
     taken_away: tuple[Touch, ...] = ()
     """The commands that change files that they did not write, such as a stash or a checkout, in the order of the text.
 
-    The kind is `git`, with the directory in which git is called, or `path`, with the path that is moved or removed.
+    The kind is `git`, with the directory in which git is called, or `path`, with a directory that is removed.
     `opens_window` is True if the command is meant to restore the files.
     """
 
