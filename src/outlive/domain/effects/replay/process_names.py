@@ -35,7 +35,8 @@ class ProcessNames:
     def begin(self, thread: int, command: str | None, parent: int | None) -> None:
         """Record that a fork or an exec began a process with this thread number.
 
-        `command` may be None after a fork. `parent` is None after an exec, because an exec does not change the parent.
+        `command` may be None after a fork. `parent` is None after an exec without a known parent. Then the
+        parent stays the same.
         """
         known = self._all[self.with_number(thread)]
         if known.command is not None or known.parent != NOBODY:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def spans_of(histories: Sequence[tuple[str, PathHistory]]) -> Iterator[tuple[str, Span]]:
     """Yield the spans in which each path differed from its first state.
 
-    If a directory was removed and created again, its span is left out, unless no path in it differed before the
-    removal: the spans of the paths show when the content was restored. The span of a moved directory is kept, because
-    no calls have named the paths in it.
+    If a directory was removed and created again, its span is left out if a path in it was changed before the removal
+    and is still changed, because then the directory's content is not restored. The span of a moved directory is kept,
+    because no calls have named the paths in it.
     """
     since: dict[str, int] = {}
     for path, history in histories:
