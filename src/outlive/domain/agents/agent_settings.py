@@ -45,7 +45,7 @@ class ModelSettings(Value):
 
 
 class Preset(Value):
-    """The settings of a category or a project. None leaves a setting open."""
+    """The settings of a category or a project. A field is None if they do not set it."""
 
     client: str | None = None
     model: str | None = None

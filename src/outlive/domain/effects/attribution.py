@@ -1,4 +1,4 @@
-"""Attribution: the decision which changes during a task's run were made by the task.
+"""Attribution: the decision which changes a task itself made during its run.
 
 The task's journal is the record of its observed system calls. A comparison of two snapshots may show a change that is
 not in the journal. Such a change is reported as unattributed, because another process made it, or the task made it

@@ -54,7 +54,7 @@ def summary_of(effects: Effects, now: datetime) -> str:
 
 
 def _why_unknown(effects: Effects) -> str:
-    """Return why the task's system calls were not observed, or "" if it is not known."""
+    """Return why system calls were not observed, or "" if the reason is not known."""
     return effects.why_unseen or next(iter(effects.gaps), "")
 
 
@@ -78,7 +78,7 @@ def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
 
 
 def none_open(effects: Effects) -> str:
-    """Return the sentence that no window is open, or that Outlive does not know it."""
+    """Return the sentence for a task without a known open window."""
     if effects.level in ("unknown", "compared"):
         why = _why_unknown(effects)
         return "not known: its changes are not observed" + (f" ({why})" if why else "")

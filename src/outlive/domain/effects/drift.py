@@ -55,7 +55,10 @@ class Drift(Value):
 
     @property
     def later(self) -> tuple[str, ...]:
-        """The details about changes after the end, else a sentence that they are unknown."""
+        """The details about changes after the task's end.
+
+        If no change is known, but some parts were not compared, this is a sentence about these parts.
+        """
         found = tuple(each for each in self.details if each not in self.meanwhile)
         return found or ((_not_known(self.unknown),) if self.unknown else ())
 
@@ -74,8 +77,8 @@ def drift(
     `distance` is the distance between the two HEADs, if it was counted. `is_own` is False for another repository than
     the one in which the task ran. With `is_meanwhile`, the snapshots are from the task's beginning and end.
 
-    All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. These two were read
-    shortly after the task's end (`ended_ns`).
+    All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. The last two were
+    read shortly after the task's end (`ended_ns`).
     """
     found: list[str] = []
     unknown = list(dict.fromkeys((*then.unknown, *now.unknown)))

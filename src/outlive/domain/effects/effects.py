@@ -70,7 +70,7 @@ class Effects(Value):
     created: tuple[str, ...] = ()
     """New paths. A new directory is listed only if no path was created in it, or if it was moved with its content."""
     whole: frozenset[str] = frozenset()
-    """Removed or created directories that stand for all paths in them."""
+    """Removed or created directories that are reported instead of the paths in them."""
     restored: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     """Paths that were written, but had the same content as before at every check."""
@@ -100,7 +100,7 @@ class Effects(Value):
     uncompared: tuple[str, ...] = ()
     """The parts that the comparison may have missed, in words."""
     further: tuple[str, ...] = ()
-    """Further worktrees, outside of the project, in which the task worked as well."""
+    """Further worktrees in which the task worked. They are outside of the project."""
     is_in_repository: bool = True
     """Whether the task works in a repository. Outside of a repository, contents are not compared."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Edit(Value):
-    """A file that a session changed itself."""
+    """An edit of a file that a session made itself, without a task."""
 
     session: str
     path: str

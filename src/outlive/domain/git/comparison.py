@@ -36,7 +36,7 @@ MOST_LISTED = 200
 class Move(Value):
     """A ref, HEAD, stash or worktree that moved.
 
-    `before` is empty if the ref did not exist before. `after` is empty if the ref does not exist any more.
+    `before` is empty if `name` did not exist before. `after` is empty if `name` does not exist any more.
     """
 
     name: str
@@ -251,7 +251,7 @@ def _directories(tree: Tree) -> set[bytes]:
 def _is_absent(tree: Tree, directories: set[bytes], path: bytes) -> bool:
     """Return whether a path is known to be absent.
 
-    A path that is not in a snapshot is known to be absent only if all directories around it were listed.
+    Returns False if a directory around the path was not listed.
     """
     if not tree.all_untracked or path in directories:
         return False

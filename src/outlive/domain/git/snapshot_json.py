@@ -1,7 +1,8 @@
 """The JSON of snapshots. A bundle stores a snapshot in this form.
 
 All files are packed into one compressed string. If a path has the same first directories as the path before it, only
-the rest is stored. If the files of a worktree take more than two megabytes, they are left out, and `unknown` says so.
+the rest is stored. If the files of a worktree take more than two megabytes, they are left out, and `unknown` names the
+reason.
 """
 
 from __future__ import annotations

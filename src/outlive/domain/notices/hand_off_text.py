@@ -240,7 +240,7 @@ def unsure_line(task: str) -> str:
 
 
 def foreign_line(one: ClientTask, now: datetime) -> str:
-    """Return the line about a command or a child session that a client runs by itself."""
+    """Return the line about a command or child session that a client runs by itself."""
     words = {
         "running": "runs",
         "unknown": "may run, or have ended",

@@ -18,7 +18,7 @@ MOST_PRESENTATIONS = 3
 COALESCE_S = 0.25
 DEFERRAL_CEILING_S = 60.0
 # The client may summarise a session's history. Endings that were delivered before the summary are repeated after it if
-# they are not older than this.
+# they are at most this old.
 TOLD_LATELY = timedelta(hours=1)
 
 
@@ -57,7 +57,7 @@ class Telling(Value):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether all of these notices wait for the session's next turn."""
+        """Whether the notice and all notices in its text wait for the session's next turn."""
         return all(notice.is_quiet for notice in self.all)
 
 

@@ -1,8 +1,8 @@
 """The text of notices for a model, which is the same for every interface.
 
 The texts of a task (its command, its description and its output) are untrusted, so they are cleaned, masked and
-shortened. They stand between two lines with a random mark, which a task cannot guess. The first line states that the
-text is an automated event, and neither user input nor consent.
+shortened. These texts stand between two lines with a random mark, which a task cannot guess. The first line states that
+the text is an automated event, and neither user input nor consent.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RenderedNotice(Value):
     output: OutputView
     remaining: int
     session_running: int = 0
-    """The number of the launching session's tasks that still run. `session_tasks` also counts the ended ones."""
+    """The number of the launching session's tasks that still run. `session_tasks` also counts the ended tasks."""
     session_tasks: int = 0
     members: tuple[Task, ...] = ()
     launched_by: str | None

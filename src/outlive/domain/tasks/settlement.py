@@ -112,7 +112,7 @@ def told_as_retrying(settlement: Settlement, launch: Launch) -> Settlement:
     """Return the settlement of an attempt whose task is retried automatically.
 
     The task has not ended, so the notice is delivered only if the launcher's policy is `all`. An agent is an exception:
-    with a policy in `AWAITED`, its session is told at its next turn that another model was taken.
+    with a policy in `AWAITED`, its session is told at its next turn that another model is tried.
     """
     is_wanted = launch.notify == "all" or (launch.agent is not None and launch.notify in AWAITED)
     return settlement.but(

@@ -122,7 +122,7 @@ class Attempt(Value):
     output_dropped: int | None = None
     output_truncated: bool = False
     ticket: int | None = None
-    """The attempt's place in the queue. None until the attempt has drawn its ticket."""
+    """The attempt's place in the queue. None until the attempt gets its ticket."""
     not_before: datetime | None = None
     automatic: bool = False
     """Whether the attempt is an automatic retry that a keeper started."""

@@ -106,13 +106,13 @@ def _without_keys(text: str, *, has_sign: bool) -> str:
 
 
 def _mask_lines(text: str) -> str:
-    """Return the text after all rules were applied until nothing changes."""
+    """Return the text after applying all rules until nothing changes."""
     before, text = text, _once(text)
     return text if text == before else _mask_again(text)
 
 
 def _mask_again(text: str) -> str:
-    """Return a masked text after all rules were applied again until nothing changes."""
+    """Return a masked text after applying all rules again until nothing changes."""
     for _ in range(_PASSES - 1):
         before, text = text, _once(text)
         if text == before:
@@ -121,7 +121,7 @@ def _mask_again(text: str) -> str:
 
 
 def _once(text: str) -> str:
-    """Return the text after each rule was applied once, in the order of the rules."""
+    """Return the text after applying each rule once, in the order of the rules."""
     seen = f"{text}\n{text.lower()}"
     for signs, pattern, replace in _RULES:
         if any(sign in seen for sign in signs):

@@ -2,9 +2,9 @@ r"""The patterns and words by which `redact` finds texts that may be secrets.
 
 There are few patterns, and they are precise, because a mask over ordinary text may hide what a reader needs.
 
-The time of every pattern is proportional to the length of the text. For this reason, an unbounded repetition must be
-possessive, or be the end of the pattern. An unbounded repetition must also not match across a place where the next
-match might begin. Only single characters are repeated possessively, because Python 3.11 before 3.11.5 has a bug in
+The time of every pattern must be proportional to the length of the text. So an unbounded repetition must be possessive,
+or be the end of the pattern. An unbounded repetition must also not match across a place where the next match might
+begin. Only single characters are repeated possessively, because Python 3.11 before 3.11.5 has a bug in
 possessive groups.
 """
 

@@ -1,8 +1,8 @@
 """The tags that agent clients put around their own messages to a model.
 
-A task's output must not contain these tags. If an output contained `</system-reminder>`, the client's message would end
-there, and the model would take the rest of the output for text of the user. So this tag becomes `[/system-reminder]`.
-Other markup is kept, because people search outputs for markup.
+Other text that Outlive shows must not contain these tags. If an output contained `</system-reminder>`, the client's
+message would end there, and the model would take the rest of the output for text of the user. So this tag becomes
+`[/system-reminder]`. Other markup is kept, because people search outputs for markup.
 """
 
 from __future__ import annotations

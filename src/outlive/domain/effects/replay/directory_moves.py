@@ -34,7 +34,10 @@ class DirectoryMoves:
         The present name is empty if the directory is now outside of the task's repositories (the tree).
         """
         self._outside: dict[str, bool] = {}
-        """For each directory that left the tree, by its name there: whether a call has named a path in it since."""
+        """Whether a call has named a path in a directory since it left the tree.
+
+        The key is its name outside of the tree.
+        """
 
     def add(self, at: int, by: int, source: str, target: str) -> bool:
         """Record a move in the tree. Return whether the directory got its first name back."""

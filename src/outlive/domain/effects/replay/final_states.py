@@ -84,7 +84,7 @@ class FinalStates:
         """Return whether another process made the state `found` after the task's end.
 
         A process that the task left running counts as a part of the task. Returns False for a directory that was not
-        checked. The time of a directory proves nothing, because it changes whenever an entry changes.
+        checked. The time of a directory does not prove a change, because it changes whenever an entry changes.
         """
         if path in self.held or self._ended is None:
             return last_at <= self._late_of.get(path, -1)

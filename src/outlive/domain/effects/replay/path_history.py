@@ -48,7 +48,7 @@ class PathHistory:
         self.must_be_same = False
         """Whether only the first directory itself counts as restored, and not a new directory with its name.
 
-        This is so if no call has named the content of the first directory.
+        This is True if no call has named the content of the first directory.
         """
         self.was_written = False
         """Whether the file was opened for writing. A move of the file alone does not count as writing."""

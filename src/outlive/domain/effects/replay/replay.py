@@ -143,7 +143,7 @@ class Replay:
             self._removed[fields[0]] = fields[1]
 
     def _move(self, at: int, by: int, fields: list[str]) -> None:
-        """Record that a directory was moved to a free name, with all paths in it."""
+        """Record that a directory, with all paths in it, was moved to a name that was free."""
         was, source, is_there, target = fields[:4]
         leaves, stays = self._in.is_told(source), self._in.is_told(target)
         # If the target is outside of the worktrees, the state of the target may not have been read.
@@ -182,7 +182,7 @@ class Replay:
     def _arrive(self, at: int, by: int, directory: str, *, is_back: bool, is_whole: bool = True) -> None:
         """Record that a directory was moved to a name.
 
-        With `is_whole`, the known paths below this name did not exist under it until now. With `is_back`, the directory
+        With `is_whole`, all known paths below this name were absent until now. With `is_back`, the directory
         is back under its first name. Then a path below it may have existed when the task began, even if the path's
         first state is not known.
         """
@@ -391,7 +391,7 @@ class Replay:
         doubts = doubts_of(self._histories.values(), len(doubtful - self._finals.late), len(self._finals.late))
         self._gaps |= dict.fromkeys(doubts)
         if any(path in self._touched_outside and not history.is_open for path, history in self._histories.items()):
-            self._gaps[_TOUCHED_OUTSIDE] = None  # a directory that differs is reported as changed
+            self._gaps[_TOUCHED_OUTSIDE] = None  # a directory that differs needs no gap: it is reported as changed
         histories = sorted((path, history) for path, history in self._histories.items() if path not in self._in.kept)
         known = [(path, history) for path, history in histories if history.baseline not in (UNREADABLE, "s")]
         there = [(path, history) for path, history in known if history.baseline != ABSENT]
@@ -430,7 +430,7 @@ class Replay:
     def _is_as_before(self, path: str, look: Look) -> bool:
         """Return whether a path outside of the project is unchanged.
 
-        Then the call that would have changed the path has failed, or its change was undone.
+        If so, the call that would have changed the path has failed, or its change was undone.
         """
         before = self._outside[path]
         found = self._finals.state_of(path) or look(path, STAT)

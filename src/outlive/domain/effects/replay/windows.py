@@ -54,7 +54,7 @@ def moved_whole(histories: Mapping[str, PathHistory], is_removed: Callable[[str]
 
 
 def by_whole(spans: Iterable[tuple[str, Span]], whole: frozenset[str]) -> Iterator[tuple[str, Span]]:
-    """Yield the spans, with fewer paths.
+    """Yield the spans, some of them with a moved directory as their path.
 
     An open span of a path in a moved directory gets the directory's path instead.
     """
