@@ -115,7 +115,7 @@ class TriedAgain(Conflict):
 
 
 class NotStarted(OutliveError):
-    """The command could not be started. The task has ended, and its record has the reason."""
+    """The command could not be started. The task's record has the reason."""
 
     code = "not_started"
     exit_code = 1

@@ -1,4 +1,4 @@
-"""Ticks: times of the monotonic clock, each with the id of the boot it counts from."""
+"""Ticks: times of the monotonic clock, each with the id of its boot."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _lies_in(path: str, directories: Collection[str]) -> bool:
 
 
 def _but_for_its_own(effects: Effects, before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
-    """Return two snapshots that do not differ in the task's own changes of git's state."""
+    """Return the two snapshots without the differences in git that the task made."""
     # If the task moved the repository, the journal has no changes of git's state. Then git's state counts as unchanged,
     # because otherwise the task's own changes would be reported as drift.
     took_along = _took_along(before.git, effects.changed)

@@ -214,6 +214,6 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _where(paths: Sequence[str]) -> str:
-    """Return words for the directory with the most paths, or "" if there are few paths."""
+    """Return words for the directory with the most paths, or "" for a few paths."""
     most = largest(fold(paths, _MANY)) if len(paths) > _MANY else None
     return "" if most is None else f" ({most.count:,} below {'/'.join(most.path.split('/')[-3:])})"

@@ -191,7 +191,7 @@ def _head_drift(then: str, now: str, distance: Distance | None) -> str:
 
 
 def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
-    """Return the drift of the files and refs that the task touched, without HEAD's ref."""
+    """Return the drift of touched files and refs, without the branch of HEAD."""
     if then.files is None or now.files is None:
         return []
     changed, refs, unsure = [], [], 0

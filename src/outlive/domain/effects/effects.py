@@ -19,7 +19,7 @@ SOMEBODY = "somebody"
 
 
 class Window(Value):
-    """A span of time in which paths differed from the state in which the task found them."""
+    """A span in which paths differed from the state in which the task found them."""
 
     scope: str
     paths: tuple[str, ...]
@@ -48,7 +48,7 @@ class Window(Value):
 
 
 class Unattributed(Value):
-    """A path that changed while the task ran, but that no process was observed to change."""
+    """A path that changed during the task's run without an observed cause."""
 
     path: str
     name: str

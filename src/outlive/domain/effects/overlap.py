@@ -141,7 +141,7 @@ def windows_meanwhile(task: Task, other: Task, effects: Effects) -> tuple[Window
 
 
 def restored_since(effects: Effects, ended_at: datetime) -> Iterator[tuple[str, datetime]]:
-    """Yield each path that a task changed and restored after `ended_at`, with the time."""
+    """Yield each path that a task changed and restored after `ended_at`, and when."""
     if effects.is_attributed:
         for window in effects.windows:
             if window.closed_at is not None and window.opened_at >= ended_at:

@@ -101,7 +101,7 @@ def _may_have_changed(seen: bytes, ended_ns: int | None, *, same_head: bool) -> 
 
 
 def _by_times(tracked: Mapping[bytes, bytes], ended_ns: int | None) -> dict[bytes, bool | None]:
-    """Return for each file whether its time shows a change, or None if it is not known."""
+    """Return for each file whether its time shows a change, or None if unknown."""
     return {path: _is_written(seen, ended_ns) for path, seen in tracked.items()}
 
 

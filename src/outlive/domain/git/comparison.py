@@ -223,7 +223,7 @@ def _compare_files(before: Tree, after: Tree, since_ns: int | None) -> Iterable[
 
 
 def _is_too_late(was: bytes, since_ns: int) -> bool:
-    """Return whether a path may have changed between `since_ns` and the first snapshot."""
+    """Return whether a path may have changed after `since_ns`, before it was read."""
     stamp = stamp_of(was)
     return was == GONE or (any(stamp) and changed_at_ns(stamp) >= since_ns)
 

@@ -116,5 +116,5 @@ def but_for(parts: Collection[str], then: GitState | None, now: GitState | None)
 
 
 def _head_part(git: GitState) -> str | None:
-    """Return the part that changes with the commit of HEAD: the branch, or HEAD itself."""
+    """Return the part that changes with HEAD's commit: the branch, or HEAD itself."""
     return part_of_git(git.branch or "HEAD", is_own=True)

@@ -20,7 +20,7 @@ def model_name(result: AgentResult) -> str:
 
 
 def spent(result: AgentResult) -> str:
-    """Return words for the turns, tool calls, tokens and money that an attempt has used.
+    """Return words for the turns, tool calls, tokens and cost of an attempt.
 
     For example `3 turns, 12 tool calls, 5,120 + 310 tokens, $0.34`.
     """
@@ -37,7 +37,7 @@ def spent(result: AgentResult) -> str:
 
 
 def agent_line(result: AgentResult) -> str:
-    """Return one line about an attempt's agent: model, session, turns, tokens and cost."""
+    """Return one line about an agent: model, session, turns, tokens and cost."""
     session = "" if result.session is None else f", session {one_line(result.session, _NAME)}"
     used = spent(result)
     return f"{model_name(result)}{session}{f'; {used}' if used else ''}"

@@ -126,7 +126,7 @@ def count_running(spans: Sequence[tuple[int, int | None]]) -> tuple[int, int]:
 
 
 def may_wait(kind: str, state: str, remaining: int) -> bool:
-    """Return whether a success need not wake the session, because its group still runs."""
+    """Return whether a success need not wake a session, because its group still runs."""
     return kind == "ended" and state == "succeeded" and remaining > 0
 
 

@@ -258,7 +258,7 @@ def when_it_ran(attempt: Attempt) -> str:
 
 
 def _beside(told: RenderedNotice) -> str:
-    """Return words that name the tasks that change files in the tree of a running task."""
+    """Return words that name the tasks that write in the tree of a running task."""
     writing = [each for each in told.overlaps if each.taking is None or each.paths]
     others = ", ".join(each.task for each in writing if each.task is not None and each.until is None)
     return f"WRITES IN THE SAME TREE as {others or 'another task that has ended since'}"
@@ -333,7 +333,7 @@ def _members(told: RenderedNotice, now: datetime) -> list[str]:
 
 
 def _agent_of_member(member: Task) -> list[str]:
-    """Return lines about an agent in a group: its models, question, error and worktree.
+    """Return lines about an agent in a group: models, question, error and worktree.
 
     Returns an empty list for a command, and for an agent without such lines.
     """

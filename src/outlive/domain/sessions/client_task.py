@@ -28,7 +28,7 @@ PATIENCE = 5
 
 
 class ClientReport(Value):
-    """A command or child session in a client's own background, as the client reports it."""
+    """A client's own background command or child session, as the client reports it."""
 
     id: str
     command: str
@@ -50,7 +50,7 @@ class ClientReport(Value):
 
 
 class ClientTask(Value):
-    """A command or child session in a client's own background, as the ledger records it."""
+    """A client's own background command or child session, as the ledger records it."""
 
     seq: int
     client: str
@@ -98,7 +98,7 @@ def judge(sight: Sight, absent_for: float | None, grace_s: float) -> ForeignStat
 
 
 class Looks(Value):
-    """The results of all looks for a child session up to now, and the state that follows."""
+    """The results of all looks for a child session, and the state that follows."""
 
     state: ForeignState
     absent_since: str | None = None

@@ -1,4 +1,4 @@
-"""The conversion of untrusted text into harmless text, and fast functions for JSON."""
+"""The conversion of untrusted text into harmless text, and fast JSON functions."""
 
 from __future__ import annotations
 

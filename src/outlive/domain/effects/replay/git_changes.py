@@ -37,7 +37,10 @@ class GitChanges:
             self._places += [(git.rstrip("/") + "/", is_own, of) for git, is_own in both if git]
 
     def add(self, at: int, by: int, path: str, state: str, *, is_directory: bool, is_tidying: bool = False) -> None:
-        """Record a change of a path in a git directory. `state` is the state before the change."""
+        """Record a change of a path in a git directory.
+
+        `state` is the state before the change.
+        """
         git, is_own, of = next(each for each in self._places if path.startswith(each[0]))
         part = part_of_git(path[len(git) :], is_own=is_own, is_directory=is_directory)
         if is_tidying and part != "packed-refs":

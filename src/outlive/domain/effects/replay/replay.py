@@ -143,7 +143,7 @@ class Replay:
             self._removed[fields[0]] = fields[1]
 
     def _move(self, at: int, by: int, fields: list[str]) -> None:
-        """Record that a directory, with all paths in it, was moved to a name that was free."""
+        """Record that a directory was moved with its content to a name that was free."""
         was, source, is_there, target = fields[:4]
         leaves, stays = self._in.is_told(source), self._in.is_told(target)
         # If the target is outside of the worktrees, the state of the target may not have been read.

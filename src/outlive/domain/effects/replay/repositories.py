@@ -20,7 +20,10 @@ class Repositories:
         """The worktree of each HEAD or stash, by the path of the HEAD or stash file. Windows include these files."""
 
     def begin(self, roots: Sequence[str]) -> list[str]:
-        """Set an attempt's repositories. Return all repositories, also of earlier attempts."""
+        """Set an attempt's repositories.
+
+        Return all repositories, also those in which earlier attempts worked.
+        """
         self._known = list(roots)
         return self._work_in([*self._known, *self._further])
 
