@@ -80,7 +80,7 @@ def test_summary_counts_all_files_of_a_list_that_was_cut() -> None:
     words = summary_of(with_comparisons(Effects(level="observed"), [many], None), NOW)
     assert "1,000 files changed by somebody else, or unseen: /r/a, /r/b, /r/c and 997 more" in words
     words = summary_of(with_comparisons(Effects(), [many], None), NOW)
-    assert "995 files more not as before" in words
+    assert "995 more files differ" in words
 
 
 def test_unattributed_names_tracked_files_first() -> None:
@@ -327,7 +327,7 @@ def test_summary_separates_rewritten_files_from_changed_ones() -> None:
     a = PathChange(path="a", how="changed")
     for paths, counts, told in (
         ((same,), {"rewritten": 1}, "1 file written with the same content by somebody else, or unseen: /r/b"),
-        ((unsure,), {"touched": 1}, "1 file written, nobody knows whether changed, by somebody else, or unseen: /r/c"),
+        ((unsure,), {"touched": 1}, "1 file written, perhaps changed, by somebody else, or unseen: /r/c"),
         (
             (a, same),
             {"changed": 1, "rewritten": 1},
@@ -341,7 +341,7 @@ def test_summary_separates_rewritten_files_from_changed_ones() -> None:
             {"changed": 1, "rewritten": 5},
             (
                 "1 file changed by somebody else, or unseen: /r/a; "
-                "1 file written with the same content by somebody else, or unseen: /r/b; 4 files more not as before"
+                "1 file written with the same content by somebody else, or unseen: /r/b; 4 more files differ"
             ),
         ),
         (

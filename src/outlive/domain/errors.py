@@ -1,8 +1,9 @@
 """Outlive's errors, grouped by what the caller can do about them.
 
 There are four base classes: `UserError` (correct the call), `Conflict` (the state has changed: read it again),
-`Unavailable` (try again) and `Broken` (an invariant of Outlive, or the disk, is broken). Only `NotStarted` has none of
-these base classes. Every error has a message, which states the fact, and a hint. The base class sets the exit code.
+`Unavailable` (try again) and `Broken` (an invariant of Outlive, or the disk, is broken). `NotStarted` is the only error
+without one of these base classes. Every error has a message, which states the fact, and a hint, which says what to do.
+The base class sets the exit code.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ TOO_MANY_FILES = "too many files are open: close some, or raise the limit (`ulim
 def hint_after(error: OSError, otherwise: str) -> str:
     """Return the hint for a failed system call.
 
-    If the call failed because too many files are open, the hint says so. Otherwise the hint is `otherwise`.
+    If the call failed because too many files are open, the hint says to close some. Otherwise the hint is `otherwise`.
     """
     return TOO_MANY_FILES if error.errno in (EMFILE, ENFILE) else otherwise
 
@@ -114,7 +115,7 @@ class TriedAgain(Conflict):
 
 
 class NotStarted(OutliveError):
-    """The command could not be started. Its task is settled and records the reason."""
+    """The command could not be started. The task's record has the reason."""
 
     code = "not_started"
     exit_code = 1
@@ -125,7 +126,7 @@ class NotStarted(OutliveError):
 
 
 class NewerLedger(Unavailable):
-    """The ledger was written by a newer Outlive than this one."""
+    """The ledger was written by a newer version of Outlive."""
 
     code = "newer_ledger"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outlive.domain.errors import UserError
 
-# The letters have no vowels, so that no id is a word. 0, 1 and l are left out, so that an id can be read aloud.
+# There are no vowels, so that no id is a word. 0, 1 and l are left out, so that an id can be read aloud.
 _ALPHABET = "23456789bcdfghjkmnpqrstvwxyz"
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 LENGTH = 8

@@ -1,10 +1,13 @@
-"""Ticks: times on the monotonic clock, each with the id of its boot."""
+"""Ticks: times of the monotonic clock, each with the id of its boot."""
 
 from __future__ import annotations
 
 
 def seconds_since(earlier: str | None, now: str) -> float | None:
-    """Return the seconds since the tick `earlier`; None if it is not of this boot."""
+    """Return the seconds from the tick `earlier` to the tick `now`.
+
+    Returns None if `earlier` is None, or if the two ticks belong to different boots.
+    """
     if earlier is None:
         return None
     boot, _, then = earlier.partition(" ")

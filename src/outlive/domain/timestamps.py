@@ -1,7 +1,7 @@
 """The conversion of times between `datetime`, the ledger's numbers and ISO text.
 
-Other modules import `datetime` and `timedelta` from here, because importing the public module would slow down every
-launch.
+Other modules import `datetime` and `timedelta` from here, because importing the module `datetime` of the
+standard library would slow down every launch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def to_micros(moment: datetime) -> int:
-    """Return microseconds since 1970. These numbers sort by time; ISO texts may not."""
+    """Return microseconds since 1970, which sort by time. ISO texts may not."""
     return (moment - _EPOCH) // _MICROSECOND
 
 

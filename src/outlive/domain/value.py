@@ -24,7 +24,7 @@ class Value:
     _fields: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        cls._fields = (*cls._fields, *cls.__dict__.get("__annotations__", ()))  # noqa: RUF063 - the alternative would import `inspect`
+        cls._fields = (*cls._fields, *cls.__dict__.get("__annotations__", ()))  # noqa: RUF063 - `inspect.get_annotations` would need the slow import of `inspect`
 
     def __init__(self, **given: Any) -> None:
         own = self.__dict__

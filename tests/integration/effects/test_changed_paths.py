@@ -42,7 +42,7 @@ def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
     bench.ok("wait", task)
     effects = bench.show(task)["effects"]
     assert "2 of these removed" in effects["summary"]
-    assert "left 2 files not as it found them (rm -r x)" in effects["summary"]
+    assert "left 2 files changed (rm -r x)" in effects["summary"]
     listed = bench.ok("effects", task)
     assert ("window of 2 files, left open: from" in listed, "removed (2):" in listed) == (True, True)
     (repo / "build").mkdir()

@@ -73,7 +73,7 @@ def test_changes_by_others_after_a_restore_are_unattributed(bench: Bench, repo: 
     others = [(each["path"], each["how"]) for each in found["unattributed"]]
     assert [(path, "changed") for path in paths(bench, "a.py", "b.py")] == others[:2]
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
-    assert "LEFT other.py not as it found it (for" in notice["text"].splitlines()[1]
+    assert "DID NOT RESTORE other.py (changed for" in notice["text"].splitlines()[1]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_open_window_is_at_the_top_of_the_notice(bench: Bench) -> None:
     bench.run("wait", task)
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
     first = notice["text"].splitlines()[1]
-    assert "LEFT a.py, b.py, dir/c.py not as it found them" in first
+    assert "DID NOT RESTORE a.py, b.py, dir/c.py (changed for " in first
     assert notice["task"]["effects"]["windows"][0]["closed_at"] is None
 
 
@@ -75,10 +75,10 @@ def test_head_left_on_another_branch_is_at_the_top_of_the_notice(bench: Bench) -
     task = bench.launch("git checkout -q -b elsewhere; exit 9", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
-    assert "LEFT HEAD not as it found it (for " in notice["text"].splitlines()[1]
+    assert "DID NOT RESTORE HEAD (changed for " in notice["text"].splitlines()[1]
     git(bench, "checkout", "-q", "-")
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
-    assert "LEFT" not in notice["text"]
+    assert "NOT RESTORE" not in notice["text"]
 
 
 def test_head_left_in_another_repository_is_named_with_that_repository(bench: Bench, repo: Path) -> None:
@@ -88,7 +88,7 @@ def test_head_left_in_another_repository_is_named_with_that_repository(bench: Be
     task = bench.launch(text, "--session", "s-1")
     bench.run("wait", task)
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
-    assert f"LEFT a.py, HEAD of {repo.parent}"[:60] in notice["text"].splitlines()[1]
+    assert f"DID NOT RESTORE a.py, HEAD of {repo.parent}"[:60] in notice["text"].splitlines()[1]
 
 
 def test_notice_says_that_left_files_were_put_back_since(bench: Bench, repo: Path) -> None:
@@ -98,17 +98,16 @@ def test_notice_says_that_left_files_were_put_back_since(bench: Bench, repo: Pat
     assert bench.ok("effects", task, "--open").startswith("window of 3 files, open for")
     (repo / "a.py").write_text("mine\n")
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
-    assert "LEFT b.py, dir/c.py not as it found them (for " in notice["text"].splitlines()[1], (
-        "a.py was changed by the user"
-    )
+    first = notice["text"].splitlines()[1]
+    assert "DID NOT RESTORE b.py, dir/c.py (changed for " in first, "a.py was changed by the user"
     git(bench, "checkout", "-q", "a.py")
     git(bench, "stash", "pop", "-q")
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
     first = notice["text"].splitlines()[1]
-    told = "LEFT a.py, b.py, dir/c.py not as it found them (by git stash push -q; put back or changed since)"
+    told = "DID NOT RESTORE a.py, b.py, dir/c.py (changed by git stash push -q; restored or changed since)"
     assert told in first
     effects = notice["task"]["effects"]
-    assert effects["summary"] == "left 3 files not as it found them (git stash push -q); git: index, stash"
+    assert effects["summary"] == "left 3 files changed (git stash push -q); git: index, stash"
     assert effects["windows"][0]["left"] is True
     for surface in (first, effects["summary"], bench.ok("effects", task), bench.ok("show", task)):
         assert " now" not in surface, surface
@@ -139,7 +138,7 @@ def test_restored_window_stays_closed_when_another_process_stashes_the_files(ben
     assert bench.json("guard", "a.py")["clear"]
     assert bench.json("effects", task, "--open")["windows"] == []
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
-    assert "put back or changed since" in notice["text"].splitlines()[1]
+    assert "restored or changed since" in notice["text"].splitlines()[1]
 
 
 @pytest.mark.usefixtures("repo")
@@ -168,8 +167,8 @@ def test_notice_distinguishes_files_of_one_name_by_their_paths(bench: Bench, rep
     task = bench.launch("rm -r x z; sed -i s/old/new/ src/other.py; false", "--session", "s-1")
     bench.run("wait", task)
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
-    assert "LEFT src/other.py, x/y/index.js, z/y/index.js not as it found them" in notice["text"].splitlines()[1]
-    assert "left 3 files not as it found them (rm -r x z); 2 of these removed" in notice["text"]
+    assert "DID NOT RESTORE src/other.py, x/y/index.js, z/y/index.js (changed " in notice["text"].splitlines()[1]
+    assert "left 3 files changed (rm -r x z); 2 of these removed" in notice["text"]
 
 
 @pytest.mark.usefixtures("repo")
@@ -334,7 +333,7 @@ def test_window_left_by_an_earlier_attempt_is_in_the_notice(bench: Bench, repo: 
     task = bench.launch(text, "--retries", "1", "--session", "s-1")
     wait_until(lambda: bench.show(task)["state"] == "succeeded", "the second try")
     (notice,) = [each for each in bench.json("inbox", "--session", "s-1")["notices"] if each["kind"] == "ended"]
-    assert "LEFT a.py, b.py, dir/c.py not as it found them" in notice["text"].splitlines()[1]
+    assert "DID NOT RESTORE a.py, b.py, dir/c.py (changed " in notice["text"].splitlines()[1]
     (window,) = bench.json("effects", task, "--open")["windows"]
     assert (window["paths"], window["by"]) == (list(NAMES), "git stash push -q")
     assert (repo / "a.py").read_text() == "old\n"

@@ -1,1 +1,1 @@
-"""Agents as values: what was asked for, how an attempt ended, what comes next."""
+"""Agent tasks as values: their requests, settings, results and next models."""

@@ -1,6 +1,7 @@
 """The user's settings for agent tasks, as values.
 
-The defaults are here. `outlive.settings.schema` describes every key, and `outlive.settings.read_settings` reads them.
+This module has the defaults. `outlive.settings.schema` describes every key, and `outlive.settings.read_settings` reads
+them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AgentLimits(Value):
-    """The ceilings of one agent. None means no ceiling."""
+    """The limits of one agent. None means no limit."""
 
     budget_usd: float | None = None
     max_tokens: int | None = None
@@ -29,11 +30,11 @@ class ClientSettings(Value):
     model: str | None = None
     """The client's default model. None leaves the choice to the client."""
     provider: str | None = None
-    """The provider of all models of this client. None leaves it to the adapter."""
+    """The provider of all models of this client. None leaves the choice to the adapter."""
     at_once: int | None = None
-    """How many agents of each of its models run at once."""
+    """How many agents may use the same model of this client at once."""
     table: Mapping[str, Any] = {}
-    """What the client's adapter reads: its program, its arguments, how its lines are read. JSON values."""
+    """JSON values for the client's adapter: the program, its arguments, and the format of its output lines."""
 
 
 class ModelSettings(Value):
@@ -44,12 +45,12 @@ class ModelSettings(Value):
 
 
 class Preset(Value):
-    """What a category, or a project, sets. None means that it has no say."""
+    """The settings of a category or a project. A field is None if they do not set it."""
 
     client: str | None = None
     model: str | None = None
     is_unstable: bool = False
-    """Whether the preset calls its own model unstable. It says nothing about other models."""
+    """Whether the model of this preset counts as unstable. Other models are not affected."""
     fallback: tuple[str, ...] | None = None
     limits: AgentLimits = AgentLimits()
 
@@ -58,7 +59,7 @@ class AgentSettings(Value):
     """All settings for agent tasks."""
 
     path: str | None = None
-    """The file that they were read from. None if there is none."""
+    """The file from which the settings were read. None if there is no such file."""
     client: str = "claude"
     depth: int = 3
     at_once: int = 5
@@ -70,27 +71,33 @@ class AgentSettings(Value):
     fallback: tuple[str, ...] = ()
     clients: Mapping[str, ClientSettings] = {}
     models: Mapping[str, ModelSettings] = {}
-    """By `CLIENT:MODEL`, or by `MODEL` for that model with any client."""
+    """The settings of each model. The key is `CLIENT:MODEL`, or `MODEL` for a model with any client."""
     categories: Mapping[str, Preset] = {}
     projects: Mapping[str, Preset] = {}
-    """By the resolved path of a directory."""
+    """The preset of each project. The key is the resolved path of a directory."""
 
     def limits_of(self, category: str | None) -> AgentLimits:
-        """Return the ceilings of an agent: those of its category, else the general ones."""
+        """Return the limits of an agent.
+
+        A limit of the category goes before the general limit.
+        """
         own = self.categories.get(category or "", Preset()).limits
         return AgentLimits(
             **{name: getattr(self.limits, name) if value is None else value for name, value in own.__dict__.items()}
         )
 
     def project_preset(self, project: str | None) -> Preset:
-        """Return the preset of the longest path around a project, or an empty preset."""
+        """Return the preset for a project, or an empty preset.
+
+        If several directories with a preset contain the project, the innermost directory decides.
+        """
         within = [path for path in self.projects if project is not None and is_within(project, path)]
         return self.projects[max(within, key=len)] if within else Preset()
 
     def model_settings(self, client: str, model: str) -> ModelSettings:
         """Return the settings of a model.
 
-        Those of `CLIENT:MODEL` go before those of `MODEL`.
+        A setting for `CLIENT:MODEL` goes before the setting for `MODEL`.
         """
         exact = self.models.get(f"{client}:{model}", ModelSettings())
         general = self.models.get(model, ModelSettings())
@@ -101,5 +108,8 @@ class AgentSettings(Value):
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Return whether a path is a directory or lies below it; both are resolved."""
+    """Return whether a path is a directory or lies below it.
+
+    Both paths must be resolved.
+    """
     return path == directory or path.startswith(directory.rstrip("/") + "/")

@@ -1,6 +1,6 @@
-"""The choice of a client and a model, first and after a failure.
+"""The choice of a client and a model, at first and after a failure.
 
-The model that was resolved decides everything later. A category's default that was overridden has no say.
+All later decisions depend on the chosen model. A default of a category that another wish overrides has no effect.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Wish(Value):
     client: str | None = None
     model: str | None = None
     is_unstable: bool = False
-    """Whether the source calls its own model unstable."""
+    """Whether the model of this wish counts as unstable."""
 
 
 class Choice(Value):
-    """A resolved client and model, and where each came from."""
+    """The chosen client and model, and the source of the model."""
 
     client: str
     model: str | None
@@ -35,11 +35,10 @@ class Choice(Value):
 
 
 def resolve(wishes: Sequence[Wish], client: str) -> Choice:
-    """Return the client and model of the first wishes that name them.
+    """Return the client of the first wish that names a client, and a model for it.
 
-    The wishes are in order of precedence.
-    A model is a name of one client. So a wish with a model but another client than the chosen one is passed over.
-    `client` is chosen if no wish names one.
+    The wishes are in order of precedence. `client` is chosen if no wish names a client. A model's name is valid only
+    for one client. So a wish that names a model together with another client is ignored.
     """
     chosen = next((one.client for one in wishes if one.client is not None), client)
     for wish in wishes:
@@ -51,7 +50,7 @@ def resolve(wishes: Sequence[Wish], client: str) -> Choice:
 def split_name(text: str, clients: Collection[str]) -> tuple[str | None, str]:
     """Return client and model of a text such as `codex:gpt-5`.
 
-    The client is None if the text has no known prefix.
+    The returned client is None if the text does not begin with a known client and a colon.
     """
     client, colon, model = text.partition(":")
     return (client, model) if colon and client in clients and model else (None, text)
@@ -60,10 +59,10 @@ def split_name(text: str, clients: Collection[str]) -> tuple[str | None, str]:
 def next_candidate(
     candidates: Sequence[Candidate], failed: Candidate, unavailable: Collection[tuple[str, str | None]]
 ) -> Candidate:
-    """Return the candidate to try after one that failed.
+    """Return the candidate to try after the candidate `failed`.
 
-    Candidates are taken in turn, and those known to be unavailable are passed over. If all others are unavailable, the
-    next one in turn is tried all the same, because it may be back.
+    Candidates are tried in turn, and candidates that are known to be unavailable are left out. If all candidates are
+    unavailable, the next candidate is tried nevertheless, because its model may be available again.
     """
     at = candidates.index(failed) if failed in candidates else -1
     in_turn = [candidates[(at + step) % len(candidates)] for step in range(1, len(candidates) + 1)]

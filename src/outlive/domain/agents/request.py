@@ -1,4 +1,4 @@
-"""What an agent task was asked to do: models to try, limits, a worktree."""
+"""The request of an agent task: the models to try, the limits and the worktree."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Candidate(Value):
     model: str | None = None
     """The model's name for this client. None leaves the choice to the client."""
     is_unstable: bool = False
-    """Whether the user's configuration calls this model unstable, so that its silence is not waited for as long."""
+    """Whether the user's configuration calls this model unstable. Then an attempt is ended after a shorter silence."""
     claims: tuple[tuple[str, int], ...] = ()
-    """Names with a limit: at most so many attempts with the same name run at once."""
+    """Names, each with the largest number of attempts with this name that may run at once."""
 
     @property
     def name(self) -> str:
@@ -42,22 +42,22 @@ class AgentRequest(Value):
     """The request of an agent task. The prompt is in a file of the bundle."""
 
     candidates: tuple[Candidate, ...]
-    """The first one is tried first. The others follow in order if a model is unavailable."""
+    """The candidates in the order in which they are tried. The next one is tried if a model is unavailable."""
     category: str | None = None
     resume: str | None = None
     """The client's own session that the agent continues."""
     resumed_cost_usd: float | None = None
-    """What the resumed session had cost before the task, if that is known."""
+    """The cost of the resumed session before the task. None if it is not known."""
     resumed_tokens: tuple[int, int] | None = None
-    """The input and output tokens of the resumed session before the task, if they are known."""
+    """The input and output tokens of the resumed session before the task. None if they are not known."""
     budget_usd: float | None = None
     max_tokens: int | None = None
     max_turns: int | None = None
     most_calls: int = 4000
-    """The number of tool calls after which the agent is taken for a runaway."""
+    """The number of tool calls after which the agent counts as a runaway and is ended."""
     worktree: Worktree | None = None
     tables: Mapping[str, Any] | None = None
-    """The user's settings for each client of this request: its program, its arguments, how its lines are read."""
+    """The user's settings for each client of this request: program, arguments, and the format of its output lines."""
     is_traced: bool = False
     why: str | None = None
     """Why the first candidate was chosen, for the trace and for people."""
@@ -69,19 +69,19 @@ class AgentRequest(Value):
 
 
 class AgentStart(Value):
-    """How one attempt of an agent task begins."""
+    """The data with which one attempt of an agent task begins."""
 
     client: str
     model: str | None = None
     session: str | None = None
-    """The client's session: the one to resume, or the id that a new session is to get. None if the client decides."""
+    """The id of the session to resume, or the id for a new session. None if the client chooses the id."""
     is_resumed: bool = False
     cost_before_usd: float | None = None
-    """What earlier runs of the resumed session have cost, if they are known."""
+    """The cost of earlier runs of the resumed session. None if it is not known."""
     tokens_before: tuple[int, int] | None = None
-    """The input and output tokens of earlier runs of the resumed session, if they are known."""
+    """The input and output tokens of earlier runs of the resumed session. None if they are not known."""
     spent_usd: float = 0.0
-    """What earlier attempts of the task have cost. They count for its limits."""
+    """The cost of earlier attempts of the task. This cost, and the next two fields, count towards the task's limits."""
     spent_tokens: int = 0
     spent_turns: int = 0
 
@@ -97,7 +97,7 @@ def request_json(request: AgentRequest) -> dict[str, Any]:
 def request_from(document: Mapping[str, Any]) -> AgentRequest:
     """Return the request that `request_json` described.
 
-    Fields of a newer Outlive are left out.
+    Fields that only a newer version of Outlive knows are left out.
     """
     known = {name: value for name, value in document.items() if name in AgentRequest._fields}
     known["candidates"] = tuple(_candidate(one) for one in known["candidates"])

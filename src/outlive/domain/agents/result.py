@@ -1,4 +1,4 @@
-"""How an attempt of an agent task ended, as its client's adapter reads it."""
+"""The result of an agent task's attempt, as the client's adapter reads it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Literal
 
-    # `answered` has a final answer. `refused` means a bad request, missing rights or an unknown model, `unavailable` an
-    # overload, a used-up quota or a network failure. `stopped` reached a limit or was ended, `asked` needs an answer
-    # from the user, and `broken` is a failure of the client itself.
+    # - `answered`: the agent has given a final answer.
+    # - `refused`: the request was bad, rights were missing or the model is unknown.
+    # - `unavailable`: the model is overloaded, the quota is used up or the network failed.
+    # - `stopped`: the agent reached a limit or was ended.
+    # - `asked`: the agent needs an answer from the user.
+    # - `broken`: the client itself failed.
     AgentClass = Literal["answered", "refused", "unavailable", "stopped", "asked", "broken"]
     Limit = Literal["cost_limit", "turn_limit"]
 
 
 class AgentResult(Value):
-    """What is known of an attempt of an agent task. Unknown fields are None."""
+    """The known results of an agent task's attempt. Unknown fields are None."""
 
     client: str
     model: str | None = None
-    """The model that answered, as far as the client names it. Otherwise the model that was asked for."""
+    """The model that answered. If the client does not name this model, the requested model."""
     asked: str | None = None
-    """The model that was asked for. None if that was left to the client."""
+    """The requested model. None if the choice was left to the client."""
     session: str | None = None
     agent_class: AgentClass | None = None
     """None while the attempt runs."""
@@ -31,7 +34,7 @@ class AgentResult(Value):
     """The limit of the task at which the client ended the attempt by itself."""
     error: str | None = None
     question: str | None = None
-    """What an agent of the class `asked` wants to know."""
+    """The question of an agent with the class `asked`."""
     turns: int = 0
     calls: int = 0
     """The number of tool calls."""
@@ -42,11 +45,11 @@ class AgentResult(Value):
     """The tools whose use was denied."""
     is_unstable: bool = False
     last: str | None = None
-    """The newest progress: the last tool call or the last words."""
+    """The newest progress: the agent's last tool call or its last text."""
     retry_after_s: float | None = None
-    """How long the model asks to be left alone, if it said so."""
+    """The number of seconds that the provider asks to wait before the next request. None if it named no time."""
     worktree: str | None = None
-    """The agent's own git worktree, if it was kept because something in it has changed."""
+    """The agent's own git worktree, if it was kept because its content has changed."""
     branch: str | None = None
     """The branch of that worktree."""
 

@@ -1,4 +1,7 @@
-"""The count of tool calls, to find agents that repeat themselves."""
+"""The count of an agent's tool calls and errors.
+
+An agent that repeats itself counts as a runaway.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ MOST_IDENTICAL = 20
 
 
 class Runaway:
-    """The count of an agent's tool calls."""
+    """A counter of one agent's tool calls and errors."""
 
     def __init__(self, most_calls: int) -> None:
         self._most_calls = most_calls
@@ -17,9 +20,9 @@ class Runaway:
         self.calls = 0
 
     def count(self, call: str) -> None:
-        """Count one call.
+        """Count one tool call.
 
-        `call` is the tool with its input, in a form that is equal for equal calls.
+        `call` is a text with the tool and its input. Equal calls must have equal texts.
         """
         self.calls += 1
         self._identical = self._identical + 1 if call == self._last else 1
@@ -27,16 +30,16 @@ class Runaway:
         self._errors = 0
 
     def count_error(self, error: str) -> None:
-        """Count an error after which the client goes on by itself.
+        """Count an error after which the client continues by itself.
 
-        A client that compacts its history in vain repeats one error, and calls no tool.
+        Some clients repeat one error without calling a tool, for example while they fail to compact their history.
         """
         self._errors = self._errors + 1 if error == self._last_error else 1
         self._last_error = error
 
     @property
     def reason(self) -> str | None:
-        """Why the agent is taken for a runaway; None if it is not."""
+        """Why the agent counts as a runaway, or None if it does not."""
         if self._identical >= MOST_IDENTICAL:
             return f"{self._identical} identical tool calls in a row"
         if self._errors >= MOST_IDENTICAL:

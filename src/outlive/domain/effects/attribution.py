@@ -1,7 +1,8 @@
-"""Attribution: which changes during a task's run were made by the task itself.
+"""Attribution: the decision which changes a task itself made during its run.
 
-A change that a comparison of two snapshots shows, but the task's journal does not, is reported as unattributed: another
-process made it, or the task made it unobserved.
+The task's journal is the record of its observed system calls. A comparison of two snapshots may show a change that is
+not in the journal. Such a change is reported as unattributed, because another process made it, or the task made it
+without being observed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _MOST_NAMED, _WIDEST_NAME = 6, 80
 def with_comparisons(
     effects: Effects, comparisons: Sequence[Comparison], quick: tuple[Snapshot, Snapshot] | None
 ) -> Effects:
-    """Return the effects, extended by the changes that only the comparisons show."""
+    """Return the effects together with the changes that only the comparisons show."""
     snapshots = None if quick is None else _but_for_its_own(effects, *quick)
     known = None if quick is None or quick[0].git is None or quick[1].git is None else quick[0].git.top
     further = [each for each in comparisons if known is None or each.top != known]
@@ -44,7 +45,7 @@ def with_comparisons(
         # Leave out paths that the journal attributes to the task. The comparison may show such a path as changed,
         # because a process that the task left running can change the path after the comparison has begun.
         seen = frozenset((*effects.changed, *effects.created, *effects.restored, *effects.rewritten))
-        away = frozenset((*effects.changed, *effects.restored))  # the paths in a moved directory have moved too
+        away = frozenset((*effects.changed, *effects.restored))  # the paths in a moved directory have moved with it
         found = [each for comparison in comparisons for each in _unattributed(comparison)]
         unseen = tuple(each for each in found if each.path not in seen and not _came_along(each, away))
         in_all = sum(count for each in comparisons for count in each.counts.values())
@@ -69,7 +70,7 @@ def with_comparisons(
 
 
 def _as_called_in(project: str | None, change: Unattributed) -> Unattributed:
-    """Name a change by its path in the project, or by its full path outside of it."""
+    """Return a change with its path in the project, or its full path, as its name."""
     is_own = project is not None and change.path == f"{project.rstrip('/')}/{change.name}"
     return change if is_own else change.but(name=change.path)
 
@@ -87,9 +88,9 @@ def _lies_in(path: str, directories: Collection[str]) -> bool:
 
 
 def _but_for_its_own(effects: Effects, before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
-    """Return the two snapshots without the task's own changes of git's state."""
-    # If the task moved the repository, the journal does not record changes in it as changes of git's state. So git's
-    # state counts as unchanged then. Otherwise the task's own changes would be reported as drift.
+    """Return the two snapshots without the differences in git that the task made."""
+    # If the task moved the repository, the journal has no changes of git's state. Then git's state counts as unchanged,
+    # because otherwise the task's own changes would be reported as drift.
     took_along = _took_along(before.git, effects.changed)
     git = before.git if took_along else but_for(_seen_in(effects), before.git, after.git)
     after = after.but(git=git, files=None, dirty=None)
@@ -110,7 +111,7 @@ def _moves(effects: Effects, snapshots: tuple[Snapshot, Snapshot] | None) -> Ite
 
 
 class _Seen:
-    """The parts of a further repository that the task was seen changing."""
+    """The parts of another repository that the task was observed to change."""
 
     def __init__(self, parts: Collection[str], top: str, known: str | None) -> None:
         self._parts = parts
@@ -134,7 +135,7 @@ def _refs_moved(quick: tuple[Snapshot, Snapshot]) -> Collection[Move]:
 
 
 def _moves_of_further(found: Comparison, seen: _Seen, shared: Collection[Move]) -> tuple[list[str], list[str]]:
-    """Return sentences about a further repository: its drift, then other changes."""
+    """Return sentences about another repository: its drift, and its other changes."""
     refs = [each for each in found.refs if each not in shared]
     # If HEAD is on a branch, it moves with that branch. A detached HEAD moves alone.
     is_detached = found.head is not None and all(each.after != found.head.after for each in found.refs)
@@ -152,13 +153,13 @@ def _moves_of_further(found: Comparison, seen: _Seen, shared: Collection[Move]) 
 
 
 def _part_of(ref: Move, seen: _Seen) -> str | None:
-    """Return the name under which a moved ref is reported; None if it is not reported."""
+    """Return the name under which a moved ref is reported, or None if it is left out."""
     part = part_of_git(ref.name, is_own=True)
     return None if part == "stash" or (not ref.after and "packed-refs" in seen) else part
 
 
 def _moves_of_git(then: GitState, now: GitState, seen: Collection[str]) -> Iterator[str]:
-    """Yield sentences about refs, worktrees and a stash, but not about drift."""
+    """Yield sentences about changes of refs, worktrees and the stash, without drift."""
     refs = [each.name for each in compare_refs(then, now)[0] if then.head == now.head or each.name != now.branch]
     known = (part_of_git(name, is_own=True) for name in refs)
     parts = [part for part in known if part is not None and not part.startswith(("remote branch ", "stash"))]
@@ -186,7 +187,10 @@ def _took_along(git: GitState | None, changed: Collection[str]) -> bool:
 
 
 def _unattributed(comparison: Comparison) -> list[Unattributed]:
-    """Return the changes. Tracked files come first, as a sentence names only a few."""
+    """Return the changes of a comparison as unattributed changes.
+
+    Changes of tracked files come first, because a sentence names only the first few changes.
+    """
     top = (comparison.top or "").rstrip("/")
     ordered = sorted(comparison.paths, key=lambda change: not change.was_tracked)
     return [

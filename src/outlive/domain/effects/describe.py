@@ -5,7 +5,7 @@ from __future__ import annotations
 from outlive.domain.effects.path_summary import fold, largest, without_filled
 from outlive.domain.git.git_state import name_in_git, of_repository
 from outlive.domain.text.sanitize import one_line
-from outlive.domain.text.units import show_duration, show_files, them
+from outlive.domain.text.units import show_duration, show_files
 from outlive.domain.timestamps import timedelta
 
 TYPE_CHECKING = False
@@ -20,13 +20,13 @@ _WHO, _BRIEF = "nobody knows who did it", "changes of less than 0.1 s may be mis
 _MOST_NAMED = 3
 _MANY = 20
 _WIDEST_NAME = 80
-# The words for files that were written and whose content is the same, or may be the same. Every other file is called
+# The words for files that were written, and whose content is the same or may be the same. All other files are called
 # "changed".
-_WRITTEN = {"rewritten": "written with the same content", "touched": "written, nobody knows whether changed,"}
+_WRITTEN = {"rewritten": "written with the same content", "touched": "written, perhaps changed,"}
 
 
 def taking_words(taking: Declared) -> str:
-    """Return words for a command whose text shows that it moves or removes files."""
+    """Return words for a command that moves or removes files, according to its text."""
     by = one_line(taking.taken_away[0].by, 60)
     if taking.opens_window:
         return f"by its text takes files away for a while ({by})"
@@ -55,7 +55,7 @@ def summary_of(effects: Effects, now: datetime) -> str:
 
 
 def _why_unknown(effects: Effects) -> str:
-    """Return why the task's system calls were not observed; empty if not known."""
+    """Return why system calls were not observed, or "" if the reason is not known."""
     return effects.why_unseen or next(iter(effects.gaps), "")
 
 
@@ -68,8 +68,8 @@ def how_long(window: Window, now: datetime) -> str:
 def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
     """Return a window in words: `window of 3 files, open for 12s now`.
 
-    Without `is_now`, a window that an ended task left open is called `left open`, because its paths were not checked
-    since the end.
+    Without `is_now`, a window that an ended task left open is called `left open`. Its paths were not checked after the
+    task's end.
     """
     span = how_long(window, now)
     how = f"open for {span} now" if window.is_open else f"{span}, all restored"
@@ -79,7 +79,7 @@ def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
 
 
 def none_open(effects: Effects) -> str:
-    """Return the sentence that no window is open, or that this is not known."""
+    """Return the sentence for a task without a known open window."""
     if effects.level in ("unknown", "compared"):
         why = _why_unknown(effects)
         return "not known: its changes are not observed" + (f" ({why})" if why else "")
@@ -89,7 +89,7 @@ def none_open(effects: Effects) -> str:
 
 
 def few_names(paths: Sequence[str], tree: str, scopes: Mapping[str, str] = {}) -> str:
-    """Return the first names of some paths, and the number of the other paths."""
+    """Return the names of the first paths, and the number of the other paths."""
     names = [one_line(_name_of(path, tree, scopes.get(path, tree)), _WIDEST_NAME) for path in paths[:_MOST_NAMED]]
     more = len(paths) - len(names)
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
@@ -103,7 +103,7 @@ def _name_of(path: str, tree: str, scope: str) -> str:
 
 
 def unattributed_words(effects: Effects) -> Iterator[str]:
-    """Yield descriptions of the changes that no process was seen making."""
+    """Yield descriptions of the changes that no process was observed to make."""
     who = "by somebody else, or unseen" if effects.is_attributed else "unseen"
     listed: dict[str, list[str]] = {}
     for each in effects.unattributed or ():
@@ -115,7 +115,7 @@ def unattributed_words(effects: Effects) -> Iterator[str]:
         rest = f" and {in_all - len(few):,} more" if in_all > len(few) else ""
         yield f"{show_files(in_all)} {what} {who}: {', '.join(few)}{rest}"
     if more > 0 and len(listed) > 1:
-        yield f"{show_files(more)} more not as before"
+        yield _more_differ(more)
     if effects.moved:
         yield f"{effects.moved}, {who}"
 
@@ -126,17 +126,24 @@ def _compared(effects: Effects) -> str:
     words = [effects.moved] if effects.moved else []
     words += [*_net(effects), *_rewritten(effects)]
     touched = sum(each.how == "touched" for each in found or ())
-    words += [f"{show_files(touched)} written, nobody knows whether changed"] * bool(touched)
+    words += [f"{show_files(touched)} written, perhaps changed"] * bool(touched)
     more = effects.unattributed_in_all - len(found or ())
-    words += [f"{show_files(more)} more not as before"] * (more > 0)
+    words += [_more_differ(more)] * (more > 0)
     unsure = ["its files were not compared" if found is None else _WHO if words else ""]
     unsure += [effects.why_unseen or "", *effects.gaps[:1]]
     words = words or [_nothing(effects, "the tracked files are as before")]
     return f"{'; '.join(words)} (compared only: {'; '.join(word for word in unsure if word) or 'by two snapshots'})"
 
 
+def _more_differ(count: int) -> str:
+    return f"{count:,} more {'file differs' if count == 1 else 'files differ'}"
+
+
 def _nothing(effects: Effects, certain: str) -> str:
-    """Return the words for no known change: `certain` if all files were compared."""
+    """Return the words for effects without a known change.
+
+    The words are `certain` if all files were compared.
+    """
     return "nothing is known to have changed" if effects.unattributed is None or effects.uncompared else certain
 
 
@@ -161,12 +168,11 @@ def _open(window: Window, now: datetime) -> str:
 
     For an ended task, the words name the state at its end, because another process may have restored the files since.
     """
-    count = len(without_filled(window.paths))
-    other = f"{show_files(count)} not as it found {them(count)}"
+    files = show_files(len(without_filled(window.paths)))
     by = f" ({one_line(window.by, 60)})" if window.is_attributed else ""
     if not window.is_left:
-        return f"{other}, for {how_long(window, now)} now{by}"
-    return f"left {other}{by}" if window.is_attributed else f"{other} at its end"
+        return f"{files} changed and not restored for {how_long(window, now)}{by}"
+    return f"left {files} changed{by}" if window.is_attributed else f"{files} still changed at its end"
 
 
 def _net(effects: Effects) -> Iterator[str]:
@@ -198,7 +204,7 @@ def _in_further_trees(effects: Effects) -> Iterator[str]:
 
 
 def _count(paths: Sequence[str]) -> str:
-    """Return the number of files in words. Do not count a directory with its files."""
+    """Return the number of files in words, without the directories around the files."""
     kept = [name for path in paths if (name := name_in_git(path))]
     files = len(without_filled(paths)) - len(kept)
     return " and ".join((*([show_files(files)] if files or not kept else ()), *kept))
@@ -209,6 +215,6 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _where(paths: Sequence[str]) -> str:
-    """Name the directory that has most of the paths; return "" for a few paths."""
+    """Return words for the directory with the most paths, or "" for a few paths."""
     most = largest(fold(paths, _MANY)) if len(paths) > _MANY else None
     return "" if most is None else f" ({most.count:,} below {'/'.join(most.path.split('/')[-3:])})"

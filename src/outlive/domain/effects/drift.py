@@ -2,7 +2,7 @@
 
 A session may read a notice long after its task ran. Then "the tests passed" is useful only if the tested files are
 still the same. Outlive does not know which files a task read. So a change of any tracked file in the task's
-repositories counts as drift. A change of another file counts only if the task was seen changing this file.
+repositories counts as drift. A change of an untracked file counts only if the task itself was observed to change it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class Distance(Value):
 
 
 class Drift(Value):
-    """The drift of one task. `moved` is None if a change is possible but not known."""
+    """The drift of one task.
+
+    `moved` says whether anything has changed. It is None if this is not known.
+    """
 
     moved: bool | None
     summary: str
@@ -48,11 +51,14 @@ class Drift(Value):
     details: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     meanwhile: tuple[str, ...] = ()
-    """The details about changes before the task's end. The task's effects report these changes as well."""
+    """The details about changes before the task's end. The description of the task's effects also has these changes."""
 
     @property
     def later(self) -> tuple[str, ...]:
-        """The details about changes after the end, or the parts that were not compared."""
+        """The details about changes after the task's end.
+
+        If no change is known, but some parts were not compared, this is a sentence about these parts.
+        """
         found = tuple(each for each in self.details if each not in self.meanwhile)
         return found or ((_not_known(self.unknown),) if self.unknown else ())
 
@@ -68,11 +74,11 @@ def drift(
 ) -> Drift:
     """Return the drift between the snapshots `then` and `now`.
 
-    `distance` is the distance between the two HEADs, if it was counted. `is_own` is False for a repository that is not
-    the task's own. With `is_meanwhile`, the two snapshots are those of the task's beginning and end.
+    `distance` is the distance between the two HEADs, if it was counted. `is_own` is False for another repository than
+    the one in which the task ran. With `is_meanwhile`, the snapshots are from the task's beginning and end.
 
-    All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. These two were read
-    shortly after the task's end (`ended_ns`).
+    All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. The last two were
+    read shortly after the task's end (`ended_ns`).
     """
     found: list[str] = []
     unknown = list(dict.fromkeys((*then.unknown, *now.unknown)))
@@ -104,10 +110,10 @@ def with_further(own: Drift, further: Sequence[tuple[str, Drift]]) -> Drift:
 
 
 def with_meanwhile(own: Drift, effects: Effects) -> Drift:
-    """Return the drift, extended by unattributed changes from while the task ran.
+    """Return the drift together with unattributed changes during the task's run.
 
-    A change that is not attributed to the task may still be the task's own. If another process made the change, the
-    task may have read the file before.
+    The task itself may have made an unattributed change. If another process made the change, the task may have read the
+    file before the change.
     """
     if not effects.is_attributed:
         return own
@@ -185,7 +191,7 @@ def _head_drift(then: str, now: str, distance: Distance | None) -> str:
 
 
 def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
-    """Return the drift of the touched files and refs, without the ref of HEAD."""
+    """Return the drift of touched files and refs, without the branch of HEAD."""
     if then.files is None or now.files is None:
         return []
     changed, refs, unsure = [], [], 0
@@ -213,7 +219,7 @@ def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
 
 
 def _tracked_drift(then: Snapshot, now: Snapshot, ended_ns: int | None, unknown: list[str]) -> list[str]:
-    """Return the drift of the tracked files that the task was not seen touching."""
+    """Return the drift of tracked files that the task was not observed to touch."""
     if then.git is None or now.git is None or (then.dirty is None and now.tree is None):
         return []
     if now.tree is None:
@@ -238,9 +244,10 @@ def _tracked_drift(then: Snapshot, now: Snapshot, ended_ns: int | None, unknown:
 
 
 def _is_ref_changed(then: Snapshot, now: Snapshot, name: str) -> bool | None:
-    """Return whether a ref moved; None if that is not known.
+    """Return whether a ref moved, or None if the refs are not known.
 
-    A missing file of the ref proves nothing, because git may move refs into `packed-refs` at any time.
+    The file of the ref may be missing although the ref exists, because git may move refs into `packed-refs` at any
+    time.
     """
     if then.git is None or now.git is None or then.git.refs is None or now.git.refs is None:
         return None
@@ -260,6 +267,6 @@ def _at(ref: str) -> str:
 
 
 def named(names: list[str]) -> str:
-    """Return the first of some names, and the number of the other names."""
+    """Return the first few names, and the number of the other names."""
     shown = ", ".join(one_line(name, _WIDEST_NAME) for name in names[:_MOST_NAMED])
     return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"

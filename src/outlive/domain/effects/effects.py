@@ -1,4 +1,4 @@
-"""Effects as values: windows, net changes, and how certain this knowledge is."""
+"""Effects as values: windows, net changes, and how certain they are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOMEBODY = "somebody"
 
 
 class Window(Value):
-    """A span of time in which paths differed from how the task found them."""
+    """A span in which paths differed from the state in which the task found them."""
 
     scope: str
     paths: tuple[str, ...]
@@ -27,9 +27,9 @@ class Window(Value):
     closed_at: datetime | None
     by: str
     is_left: bool = False
-    """Whether the task has ended with the window open, so that the task will not restore the paths."""
+    """Whether the task ended while the window was open. Then the task will not restore the paths."""
     uncompared: int = 0
-    """The number of further paths that were not compared. Each may belong to the window."""
+    """The number of further paths that were not compared. Any of these paths may belong to the window."""
 
     @property
     def is_open(self) -> bool:
@@ -37,7 +37,7 @@ class Window(Value):
         return self.closed_at is None
 
     def lasted(self, now: datetime) -> timedelta | None:
-        """Return how long the window was open; None if the clock has been set back."""
+        """Return how long the window was open, or None if the clock has been set back."""
         span = (self.closed_at or now) - self.opened_at
         return span if span >= timedelta() else None
 
@@ -48,11 +48,11 @@ class Window(Value):
 
 
 class Unattributed(Value):
-    """A path that changed while the task ran, but no process was seen changing it."""
+    """A path that changed during the task's run without an observed cause."""
 
     path: str
     name: str
-    """The path relative to the project, or the whole path if it lies outside of the project."""
+    """The path relative to the project, or the whole path if the path lies outside of the project."""
     how: How
     was_tracked: bool = True
 
@@ -68,16 +68,16 @@ class Effects(Value):
     gone: tuple[str, ...] = ()
     """The changed paths that do not exist any more."""
     created: tuple[str, ...] = ()
-    """New paths. A directory is listed only if no path was created in it, or if it was moved here with its content."""
+    """New paths. A new directory is listed only if no path was created in it, or if it was moved with its content."""
     whole: frozenset[str] = frozenset()
-    """Removed or created directories that stand for all paths in them."""
+    """Removed or created directories that are reported instead of the paths in them."""
     restored: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     """Paths that were written, but had the same content as before at every check."""
     possible: tuple[Window, ...] = ()
-    """Files that were the same before and after, but that a process was writing for a while.
+    """Files that a process was writing for a while, and that have the same content as before.
 
-    Their content in that time is not known.
+    Their content during the writing is not known.
     """
     git: tuple[tuple[datetime, str, str], ...] = ()
     """Changes of git's own state: the time, the changed part and the command."""
@@ -88,11 +88,11 @@ class Effects(Value):
     why_unseen: str | None = None
     """Why the task's system calls were not observed."""
     moved: str | None = None
-    """The changes of git's state while the task ran that no process was seen making, as a sentence."""
+    """A sentence about the changes of git's state that no process was observed to make while the task ran."""
     meanwhile: tuple[str, ...] = ()
-    """The part of `moved` that would count as drift after the end, such as a change of HEAD or of the configuration."""
+    """The changes in `moved` that would count as drift after the end, such as a change of HEAD or the configuration."""
     unattributed: tuple[Unattributed, ...] | None = None
-    """The changes that no process was seen making.
+    """The changes that no process was observed to make.
 
     None if no snapshots were compared. The list may be shortened, but `unattributed_in_all` counts all changes.
     """
@@ -100,7 +100,7 @@ class Effects(Value):
     uncompared: tuple[str, ...] = ()
     """The parts that the comparison may have missed, in words."""
     further: tuple[str, ...] = ()
-    """Further worktrees, outside of the project, in which the task worked as well."""
+    """Further worktrees in which the task worked. They are outside of the project."""
     is_in_repository: bool = True
     """Whether the task works in a repository. Outside of a repository, contents are not compared."""
 
@@ -119,6 +119,6 @@ class Effects(Value):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no effect of the task is known outside of temporary directories."""
+        """Whether the task has no known effect outside of temporary directories."""
         files = self.windows or self.changed or self.created or self.rewritten
         return not (files or self.git or self.outside or self.remotes)

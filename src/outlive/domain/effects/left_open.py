@@ -19,9 +19,9 @@ class LeftPath(Value):
 
     path: str
     name: str
-    """The path that is reported. If a directory around the path was moved with its content, this is the directory."""
+    """The path that is reported: a directory around the path that was moved with its content, else the path itself."""
     scope: str
-    """The top of the tree that the path belongs to."""
+    """The top of the directory tree to which the path belongs."""
     is_stash: bool
     opened_at: int
     """The time since which the path differs from the state in which the task found it, in microseconds since 1970."""
@@ -32,17 +32,17 @@ class LeftPath(Value):
     left: str
     """The state in which the task left the path."""
     must_be_same: bool
-    """Whether a new directory under the same name does not count as restored."""
+    """Whether only the same directory counts as restored, and not a new directory with the same name."""
     written: int
-    """The time of the file's last write before the task ended. 0 if this time is not known or does not matter."""
+    """The time of the file's last write before the task ended. 0 if this time is not known or is not needed."""
 
     def is_left(self, look: Look, written_at: Callable[[str], int]) -> bool:
         """Return whether the path is still in the state in which the task left it."""
         now = look(self.path, self.found)
         if is_as_found(now, self.found, must_be_same=self.must_be_same):
             return False
-        # The second `look` comes last, because it reads the file again. It is needed only if `left` has git's own id of
-        # the content and `now` has an id of another form.
+        # The second `look` comes last, because it reads the file again. The second `look` is needed only if `left` has
+        # git's id of the content, and `now` has another kind of id.
         is_same = self.left == now or UNREADABLE in (now, self.left) or self.left == look(self.path, self.left)
         if not is_same:
             return False

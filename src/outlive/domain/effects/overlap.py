@@ -1,4 +1,4 @@
-"""Overlaps: changes by a task and by others in the same span of time."""
+"""Overlaps: activity of other tasks, sessions and clients during a task's run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Edit(Value):
-    """A file that a session changed itself."""
+    """An edit of a file that a session made itself, without a task."""
 
     session: str
     path: str
@@ -26,18 +26,21 @@ class Edit(Value):
 
 
 class Overlap(Value):
-    """Activity of another task, a session or a client in a task's tree during its run."""
+    """Activity of another task, session or client in a task's project during its run."""
 
     task: str | None
     session: str | None = None
-    """The session that made the edits, or whose client ran the command. None if a task was active."""
+    """The session that edited files, or whose client ran a command. None if the overlap is with another task."""
     paths: tuple[str, ...]
-    """Paths that both changed. Empty if both wrote in the same tree, but not to the same files until now."""
+    """Paths that both sides changed.
+
+    Empty if both sides wrote to the same project, but not to the same files up to now.
+    """
     since: datetime
     until: datetime | None
     """The end of the overlap: when the first of two tasks ended, or when the last edit was made.
 
-    None if both still run.
+    None if both sides still run.
     """
     foreign: ClientTask | None = None
     """The command that a client ran in its own background. What the command wrote is not known."""
@@ -47,16 +50,19 @@ class Overlap(Value):
     This task may have read the changed content.
     """
     taking: Declared | None = None
-    """What the other task takes away by its text, if it is not observed. Whether it did so meanwhile is not known."""
+    """What the command of the other task moves or removes according to its text, if the other task is not observed.
+
+    It is not known whether the other task did this while this task ran.
+    """
 
     @property
     def is_inside(self) -> bool:
-        """Whether this task ran inside a window of the other task, or may have."""
+        """Whether this task ran, or may have run, inside a window of the other task."""
         return bool(self.windows) or self.taking is not None
 
 
 def shared_span(one: Task, other: Task) -> Span | None:
-    """Return the span in which two tasks ran at the same time, with all their retries.
+    """Return the span in which two tasks ran at the same time, retries included.
 
     Returns None if the two tasks did not run at the same time.
     """
@@ -74,13 +80,13 @@ def _end(attempt: Attempt) -> datetime | None:
 
 
 def shared_tree(one: str, other: str) -> str | None:
-    """Return the inner of two projects if one contains the other, else None."""
+    """Return the inner one of two projects, or None if neither contains the other."""
     outer, inner = sorted((one.rstrip("/") + "/", other.rstrip("/") + "/"), key=len)
     return inner if inner.startswith(outer) else None
 
 
 def lie_in(tree: str, paths: Iterable[str]) -> bool:
-    """Return whether any of the paths lies in a tree."""
+    """Return whether any of the paths lies in the directory `tree`."""
     return any(path.startswith(tree) for path in paths)
 
 
@@ -103,7 +109,7 @@ def changed_paths(effects: Effects, span: Span | None = None) -> frozenset[str]:
 def _meet(windows: Sequence[Window], span: Span) -> bool:
     """Return whether the windows of a path overlap with a span.
 
-    The windows count as one, because windows between the first and the last one may have been dropped.
+    All windows count as one long window, because some windows between the first and the last may not be recorded.
     """
     since, until = span
     ends = [window.closed_at for window in windows if window.closed_at is not None]
@@ -114,8 +120,8 @@ def _meet(windows: Sequence[Window], span: Span) -> bool:
 def windows_meanwhile(task: Task, other: Task, effects: Effects) -> tuple[Window, ...]:
     """Return the windows of the task `other` that were open while `task` ran.
 
-    `effects` are the effects of `other`. If `other` has succeeded, the changes that it left are its result and do not
-    count.
+    `effects` are the effects of `other`. If `other` has succeeded, the changes that it left do not count,
+    because they are its result.
     """
     span = shared_span(task, other)
     tree = task.launch.project.rstrip("/") + "/"
@@ -128,14 +134,14 @@ def windows_meanwhile(task: Task, other: Task, effects: Effects) -> tuple[Window
         if window.opened_at <= (until or window.opened_at)
         and (window.closed_at is None or window.closed_at > since)
         and not (window.is_left and other.state == "succeeded")
-        # The scope is compared as well, because the file of a HEAD may lie in the git directory of another worktree. A
-        # submodule is a tree of its own.
+        # The scope is also compared, because the HEAD file of a worktree may lie in the git directory of another
+        # worktree. A submodule has its own scope.
         and (lie_in(tree, window.paths) or window.scope.rstrip("/") + "/" == tree)
     )
 
 
 def restored_since(effects: Effects, ended_at: datetime) -> Iterator[tuple[str, datetime]]:
-    """Yield each path that a task restored after `ended_at`, with the time."""
+    """Yield each path that a task changed and restored after `ended_at`, and when."""
     if effects.is_attributed:
         for window in effects.windows:
             if window.closed_at is not None and window.opened_at >= ended_at:

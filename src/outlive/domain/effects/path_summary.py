@@ -1,8 +1,8 @@
 """Summaries of many paths as directories with counts.
 
-If a task made 20,000 files, a reader needs to know where these files are. As long as the summary stays short enough, a
-directory is replaced by its entries. The directory with the fewest entries is replaced first. So a summary can name
-three source files next to `node_modules`.
+If a task made 20,000 files, a reader needs to know where these files are. A summary begins with one directory around
+all paths. A directory is replaced by its entries as long as the summary stays short enough. The directory with the
+fewest entries is replaced first. So a summary can name three source files next to the directory `node_modules`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Summary(Value):
 
 
 def fold(paths: Sequence[str], most: int) -> list[Summary]:
-    """Return at most `most` sorted entries, which together contain each path once."""
+    """Return at most `most` sorted entries. Each path is in exactly one entry."""
     if len(paths) <= most:
         return [Summary(path=path) for path in sorted(paths)]
     whole = _below(sorted(paths))
@@ -45,7 +45,7 @@ def fold(paths: Sequence[str], most: int) -> list[Summary]:
 def without_filled(paths: Iterable[str], whole: Collection[str] = ()) -> tuple[str, ...]:
     """Return the paths without each directory that contains another of the paths.
 
-    A directory in `whole` is kept instead of the paths in it.
+    A directory in `whole` is kept, and the paths in it are left out.
     """
     found = tuple(path for path in paths if not whole or told_as(path, whole) == path)
     filled = {above for path in found if (above := path.rpartition("/")[0]) not in whole}
@@ -62,12 +62,12 @@ def told_as(path: str, whole: Collection[str]) -> str:
 
 
 def largest(folds: Sequence[Summary]) -> Summary | None:
-    """Return the directory with the most paths; None if no entry is a directory."""
+    """Return the directory with the most paths, or None if no entry is a directory."""
     return max((entry for entry in folds if entry.count > 1), key=lambda entry: entry.count, default=None)
 
 
 def _below(paths: list[str]) -> Summary:
-    """Return the deepest directory that contains all of the paths, which are sorted."""
+    """Return the innermost directory that contains all of the sorted paths."""
     first, last = paths[0].split("/"), paths[-1].split("/")
     shared = 0
     while shared < len(first) - 1 and shared < len(last) - 1 and first[shared] == last[shared]:

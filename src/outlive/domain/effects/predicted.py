@@ -1,4 +1,4 @@
-"""The changes that a command is going to make, as far as its text shows."""
+"""The changes that a command is going to make, as predicted from its text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     TouchKind = Literal["path", "git", "packages", "container", "database", "remote", "service", "unknown"]
     DeclaredLevel = Literal["declared", "unknown"]
 
-# A command without any of these strings is not expected to change files of others, so its text need not be parsed.
+# A command without any of these strings is not expected to change files that the command did not write itself. So its
+# text need not be parsed.
 _LETTERS = (
     *("stash", "checkout", "switch", "restore", "bisect", "rebase", "reset", "abort", "apply", "patch", "clean"),
     *("mv ", "cp ", "ln ", "rm -", "read-tree"),
@@ -25,9 +26,9 @@ class Touch(Value):
 
     kind: TouchKind
     what: str
-    """The absolute path, or the word as written (`$DIR/x`).
+    """The absolute path, or a path as written in the command (`$DIR/x`).
 
-    Instead of a path, this may name a host, remote, container or tool.
+    For other kinds, this is the name of a host, remote, container or tool.
     """
     by: str
     """The simple command on one line, as it was written. Its secrets must be masked before it is shown."""
@@ -43,13 +44,16 @@ class Declared(Value):
     With `unknown`, the command may make more changes than the list shows.
     """
     needs_privileges: bool = False
-    """Whether the text names a program that fails under no_new_privs, or a daemon that would inherit this flag."""
+    """Whether the text names a program that the process flag no_new_privs affects.
+
+    The program would fail with this flag, or would start a daemon that inherits the flag.
+    """
     opens_window: bool = False
     """Whether the command changes shared files and is meant to restore them."""
     taken_away: tuple[Touch, ...] = ()
     """The commands that change files that they did not write, such as a stash or a checkout, in the order of the text.
 
-    The kind is `git` with the directory that git is called in, or `path` with a directory that is removed.
+    The kind is `git`, with the directory in which git is called, or `path`, with a directory that is removed.
     `opens_window` is True if the command is meant to restore the files.
     """
 

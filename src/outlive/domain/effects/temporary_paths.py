@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/", "/proc/", "/sys/", "/run/")  # noqa: S108 - Outlive does not write to these directories
+TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/", "/proc/", "/sys/", "/run/")  # noqa: S108 - only compared with paths, and never written to
 
 
 def temporary_root(directory: str) -> str | None:

@@ -1,7 +1,7 @@
 """The tracked files that changed since a task ended, committed or not.
 
-The snapshot at the task's end has the content ids of the files that differed from the index. All other files are
-compared by the digests of `content_digest`. So the result does not depend on later changes of the index.
+The snapshot at the task's end has the content ids of the files that differed from git's index at that time. All other
+files are compared by the digests of `content_digest`. So the result does not depend on later changes of the index.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TrackedDrift(Value):
 
     changed: tuple[str, ...] = ()
     more: int = 0
-    """The number of groups (see `content_digest`) in which at least one file changed, but it is not known which one."""
+    """The number of groups of files (see `content_digest`) in which at least one unknown file changed."""
     unsure: int = 0
     """The number of files that may have changed."""
     is_other: bool = False
@@ -45,7 +45,7 @@ def compare_tracked(
 ) -> TrackedDrift:
     """Return how the tracked files differ from those of a stored snapshot.
 
-    Leave out files that the task touched and files whose change was committed, because they are reported elsewhere.
+    Files that the task touched and files whose change was committed are left out. Other parts of the report have them.
     """
     top = None if then.git is None else then.git.top
     tracked = without_touched(now.tracked, top, then.files)
@@ -75,7 +75,8 @@ def compare_tracked(
 def changed_by_time(then: Snapshot, now: Snapshot, ended_ns: int) -> dict[bytes, int]:
     """Return the tracked files that count as changed only because of their times.
 
-    The result is empty if all files were read after the task's end, because then their contents are compared.
+    Each file has the time of its last change. The result is empty if all files were read after the task's end, because
+    then their contents are compared.
     """
     if then.git is None or now.tree is None or (then.dirty is not None and then.contents is not None):
         return {}
@@ -100,7 +101,7 @@ def _may_have_changed(seen: bytes, ended_ns: int | None, *, same_head: bool) -> 
 
 
 def _by_times(tracked: Mapping[bytes, bytes], ended_ns: int | None) -> dict[bytes, bool | None]:
-    """Return for each file whether its time shows a change; None if not known."""
+    """Return for each file whether its time shows a change, or None if unknown."""
     return {path: _is_written(seen, ended_ns) for path, seen in tracked.items()}
 
 
@@ -108,18 +109,22 @@ def _is_written(is_now: bytes, ended_ns: int | None) -> bool | None:
     stamp = stamp_of(is_now)
     if not stamp or ended_ns is None:
         return None
-    if not any(stamp):  # a submodule: its checked-out commit does not tell when it changed
+    if not any(stamp):  # a submodule, whose state has no time of its last change
         return None if _is_dirty(is_now) else False
     return False if changed_at_ns(stamp) < ended_ns else _is_dirty(is_now) or None
 
 
 def _is_dirty_changed(was: bytes, is_now: bytes, tree: Tree, ended_ns: int | None) -> bool | None:
-    """Return whether a file that differed from the index changed; None if not known."""
+    """Return whether a file that differed from the index has changed.
+
+    Returns None if this is not known.
+    """
     stamp = stamp_of(was)
     if was == UNSEEN or (stamp and ended_ns is not None and changed_at_ns(stamp) >= ended_ns):
         return _is_dirty(is_now) or None  # the file changed between the task's end and the snapshot
     if tree.converts and kind_of(was) != kind_of(is_now) and GONE not in {was, is_now}:
-        # An id that git has computed cannot be compared with an id of the unconverted bytes.
+        # Git computes an id after its conversion of the file. Such an id cannot be compared with an id of the file's
+        # bytes.
         return False if stamp == stamp_of(is_now) else None
     return is_changed(was, is_now)
 

@@ -1,7 +1,7 @@
 """The comparison of two snapshots: the net effect of all changes between them.
 
-A comparison never shows which process made a change. It also reports a file whose stamp (its stat fields) is new and
-whose content is the same, because the file was rewritten or restored. Lists may be shortened, but counts are complete.
+A comparison never shows which process made a change. It also reports a file with new stat fields (its stamp) and the
+same content, because this file was rewritten or restored. Lists may be shortened, but counts are complete.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_LISTED = 200
 class Move(Value):
     """A ref, HEAD, stash or worktree that moved.
 
-    `before` is empty if it did not exist before, and `after` if it does not exist any more.
+    `before` is empty if `name` did not exist before. `after` is empty if `name` does not exist any more.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Comparison(Value):
     index_changed: bool | None = None
     config_changed: bool | None = None
     has_files: bool = False
-    """Whether files were compared at all."""
+    """Whether files were compared. If not, `paths` and `counts` are empty."""
     paths: tuple[PathChange, ...] = ()
     counts: Mapping[str, int] = {}
     late: bool = False
@@ -89,7 +89,7 @@ class Comparison(Value):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no change is known. Parts that were not compared may have changed."""
+        """Whether no change is known. Parts that were not compared may still have changed."""
         moves = self.head or self.branch or self.refs_moved or self.stash or self.worktrees
         other = self.index_changed or self.config_changed or self.paths or self.directory_gone
         return not moves and not other and self.repository in {"same", "none"}
@@ -105,9 +105,9 @@ def compare(
 ) -> Comparison:
     """Return the differences between two snapshots, for the wanted paths.
 
-    With `since_ns`, the `before` snapshot was taken later than this time. Then files that were written between this
-    time and the snapshot count as well. Their content at this time is not known, and neither is whether a missing
-    tracked file existed.
+    `since_ns` is given if the `before` snapshot was taken later than that time. Then files that were written between
+    that time and the snapshot are also reported. Their content at that time is not known. It is also not known whether
+    a tracked file that the snapshot lacks existed at that time.
     """
     fate = _fate(before, after)
     unknown = [f"before: {each}" for each in before.unknown] + [f"after: {each}" for each in after.unknown]
@@ -158,8 +158,8 @@ def _compare_git(then: GitState, now: GitState, most: int) -> dict[str, object]:
         "stash": _stash(then.stash, now.stash),
         "stash_depth": None if then.stash is None or now.stash is None else (len(then.stash), len(now.stash)),
         "worktrees": _worktrees(then.worktrees, now.worktrees),
-        # Git rewrites the index file whenever it refreshes stamps, so a new index file proves nothing. An unchanged
-        # index file proves that no change was staged.
+        # Git rewrites the index file whenever it refreshes stamps, so a new index file does not prove a change. An
+        # unchanged index file proves that no change was staged.
         "index_changed": False if then.index is not None and then.index == now.index else staged,
         "config_changed": _differ(then.config, now.config),
     }
@@ -223,7 +223,7 @@ def _compare_files(before: Tree, after: Tree, since_ns: int | None) -> Iterable[
 
 
 def _is_too_late(was: bytes, since_ns: int) -> bool:
-    """Return whether a path may have changed before the first snapshot read it."""
+    """Return whether a path may have changed after `since_ns`, before it was read."""
     stamp = stamp_of(was)
     return was == GONE or (any(stamp) and changed_at_ns(stamp) >= since_ns)
 
@@ -251,7 +251,7 @@ def _directories(tree: Tree) -> set[bytes]:
 def _is_absent(tree: Tree, directories: set[bytes], path: bytes) -> bool:
     """Return whether a path is known to be absent.
 
-    This is so if all directories around the path were listed and the path was not in them.
+    Returns False if a directory around the path was not listed.
     """
     if not tree.all_untracked or path in directories:
         return False
@@ -272,7 +272,8 @@ def _how(was: bytes, is_now: bytes, *, converts: bool) -> How | None:
     if content and content_now:
         if content == content_now and mode_of(stamp) == mode_of(stamp_now):
             return None if stamp == stamp_now else "rewritten"
-        # An id that git has computed and an id of the unconverted bytes cannot be compared.
+        # Git computes an id after its conversion of the file. Such an id cannot be compared with an id of the file's
+        # bytes.
         if kind_of(was) == kind_of(is_now) or not converts:
             return "changed"
     if stamp == stamp_now:

@@ -1,4 +1,4 @@
-"""The JSON of comparisons, which a bundle stores: one line for each repository."""
+"""The JSON of comparisons. A bundle stores one line for each repository."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def to_json(comparison: Comparison) -> str:
 
 
 def from_json(text: str) -> Comparison | None:
-    """Return the comparison from its JSON text; None if the text is damaged."""
+    """Return the comparison from its JSON text, or None if the text is damaged."""
     try:
         kept: Any = parse_json(text)
         kept.update({name: tuple(Move(**move) for move in kept[name]) for name in _MOVES})

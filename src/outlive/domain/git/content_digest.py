@@ -1,7 +1,7 @@
-"""A short digest of all tracked files: 1024 hashes, each of a small group.
+"""A short digest of all tracked files: 1024 hashes, each of a group of files.
 
-For a hundred thousand files, the ids of all contents would take megabytes for each task. The hashes take at most four
-kilobytes.
+For a hundred thousand files, the content ids of all files would take megabytes for each task. The hashes of the groups
+take four kilobytes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def marks_that_differ(then: bytes, now: bytes) -> set[int]:
 def without_touched(
     tracked: Mapping[bytes, bytes], top: str | None, touched: Iterable[str] | None
 ) -> Mapping[bytes, bytes]:
-    """Return the files without the files that the task was seen touching."""
+    """Return the files without the files that the task was observed to touch."""
     below = (top or "").rstrip("/") + "/"
     names = {path[len(below) :].encode("utf-8", "surrogateescape") for path in touched or () if path.startswith(below)}
     return {path: seen for path, seen in tracked.items() if path not in names} if names else tracked

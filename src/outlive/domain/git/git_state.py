@@ -1,4 +1,7 @@
-"""The parts of git's own state, found from paths in a git directory."""
+"""The parts of git's own state, such as branches, and their files.
+
+A file in a git directory belongs to at most one part.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ if TYPE_CHECKING:
 _FILES = {
     **{name: name for name in ("HEAD", "index", "config", "config.worktree", "packed-refs", "shallow")},
     **{f"info/{name}": f"info/{name}" for name in ("exclude", "attributes", "grafts", "sparse-checkout")},
-    # The log records every stash entry. The ref names only the newest entry, and has no file of its own if refs are
-    # packed.
+    # The log of the stash has every entry. The ref has only the newest entry, and has no file of its own if git has
+    # packed the refs.
     **dict.fromkeys(("refs/stash", "logs/refs/stash"), "stash"),
 }
 _DIRECTORIES = {
@@ -29,12 +32,12 @@ _SAMPLE = ".sample"
 
 
 def is_gits_own(path: str) -> bool:
-    """Return whether a path is the file of a HEAD or a stash, and not of a worktree."""
+    """Return whether a path is the file of a HEAD or a stash in a git directory."""
     return name_in_git(path) is not None
 
 
 def name_in_git(path: str) -> str | None:
-    """Return the readable name of a HEAD or a stash; None for any other path."""
+    """Return the readable name of a HEAD or a stash, or None for any other path."""
     names = {"/HEAD": "HEAD", "/refs/stash": "the stash"}
     return next((name for end, name in names.items() if path.endswith(end) and "/.git/" in path), None)
 
@@ -42,8 +45,8 @@ def name_in_git(path: str) -> str | None:
 def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str | None:
     """Return the part of git's state that a path in a git directory belongs to.
 
-    Returns None for objects, for locks, for logs except the stash's log, and for a directory of branches (`feature` of
-    `feature/x`). The directory of a linked worktree counts as a part.
+    Returns None for objects, locks, all logs except the log of the stash, and directories of branches (`feature` of
+    `feature/x`). The directory of a linked worktree is a part.
     """
     if name.endswith(".lock") or name.startswith("objects/") or (is_directory and name.startswith("refs/")):
         return None
@@ -68,9 +71,8 @@ def of_repository(place: str) -> str:
 def _part_of_submodule(names: list[str], *, is_directory: bool) -> str | None:
     """Return the part of git's state that a path in `.git/modules` belongs to.
 
-    Returns None if the path belongs to no part.
-
-    `names` are the components below `modules`. A submodule's name may have slashes.
+    `names` are the components of the path below `modules`. A submodule's name may have slashes. Returns None if the
+    path belongs to no part.
     """
     for end in range(1, len(names)):
         if names[end] in ("objects", "logs"):
@@ -93,12 +95,12 @@ def but_for(parts: Collection[str], then: GitState | None, now: GitState | None)
     if not parts:
         return now
     if then is None or now is None or then.identity != now.identity:
-        # The repository was made, removed or replaced. The task touched a part of the repository, so the task itself
-        # may have made, removed or replaced it. So no difference is reported.
+        # The repository was made, removed or replaced. The task touched a part of it, so the task itself may have done
+        # this. So no difference is reported.
         return then
     if "config" in parts:
         now = now.but(config=then.config)
-    # Removing a packed ref writes `packed-refs` and no other path.
+    # To remove a packed ref, git writes only `packed-refs`.
     may_be_gone = "packed-refs" in parts
     of_branch = _head_part(now) in parts or (may_be_gone and not now.head)
     if "HEAD" in parts if then.branch != now.branch else of_branch:
@@ -114,5 +116,5 @@ def but_for(parts: Collection[str], then: GitState | None, now: GitState | None)
 
 
 def _head_part(git: GitState) -> str | None:
-    """Return the part that changes when HEAD gets another commit: the branch, or HEAD."""
+    """Return the part that changes with HEAD's commit: the branch, or HEAD itself."""
     return part_of_git(git.branch or "HEAD", is_own=True)

@@ -1,12 +1,12 @@
 """The state of a directory and its repository at one moment.
 
-A snapshot is evidence. A part that could not be read is None, and `unknown` names it. A file that was not read has the
-value `UNSEEN`. A snapshot has no time, because clocks may be set.
+A part of a snapshot that could not be read is None, and `unknown` names this part. A file that was not read has the
+value `UNSEEN`. A snapshot has no time, because users can set the clock.
 
 Each file is stored as one short `bytes` object, because there may be a hundred thousand files. The object has a letter
-that says how much is known, the stamp, and the id of the content. The stamp has the stat fields that git stores: ctime,
-mtime, inode, mode, uid, gid and size, of 32 bits each. The stamp has no device number, because that may change at a
-reboot.
+that shows how much is known about the file, the stamp, and the id of the content. The stamp has the stat fields that
+git stores: ctime, mtime, inode, mode, uid, gid and size, with 32 bits for each number. The stamp has no device number,
+because the device number may change at a reboot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNHASHED = b"u"
 """The file differs from the index, or is untracked. Its content was not read."""
 GONE = b"g"
 UNSEEN = b"?"
-"""The file was not read, because the time was over, or because snapshots do not enter a directory on its path."""
+"""The file was not read: the time limit was reached, or snapshots do not enter a directory on its path."""
 
 GITLINK = 0o160000
 """The mode that git uses for the directory of a submodule."""
@@ -38,9 +38,9 @@ class Tree(Value):
 
     tracked: Mapping[bytes, bytes]
     untracked: Mapping[bytes, bytes]
-    """Untracked files and directories next to tracked files.
+    """Untracked files and directories in the directories of tracked files.
 
-    The name of a directory ends in a slash. Its content is not listed.
+    The name of an untracked directory ends in a slash. Its content is not listed.
     """
     all_untracked: bool = True
     stopped: str | None = None
@@ -59,14 +59,14 @@ class GitState(Value):
     git_dir: str
     common_dir: str
     identity: str
-    """The identity of the git directory. If another directory takes its place, it is another repository."""
+    """The identity of the git directory. A new directory at the same path has another identity."""
     head: str | None = None
-    """The commit of HEAD. Empty on a branch without a commit."""
+    """The commit of HEAD. Empty if HEAD is on a branch without a commit."""
     branch: str | None = None
     """The full name of the ref that HEAD points to. Empty if HEAD is detached."""
     refs: Mapping[str, str] | None = None
     refs_mark: str | None = None
-    """A value that changes when refs change. This value is known even if the refs cannot be read."""
+    """A value that changes when refs change. It is known even if the refs cannot be read."""
     stash: tuple[str, ...] | None = None
     """The stash entries, newest first."""
     worktrees: tuple[str, ...] | None = None
@@ -74,7 +74,7 @@ class GitState(Value):
     index: str | None = None
     """The stat fields of the index file. Empty if there is no index."""
     staged: str | None = None
-    """A digest of the staged contents. The stamps are left out, because git may refresh them at any time."""
+    """A digest of the staged contents, without the stamps, because git may refresh the stamps at any time."""
 
 
 class Snapshot(Value):
@@ -85,7 +85,7 @@ class Snapshot(Value):
     git: GitState | None = None
     tree: Tree | None = None
     files: Mapping[str, bytes] | None = None
-    """The requested paths, in or outside of the directory, with their states."""
+    """The requested paths with their states. They may be outside of the directory."""
     touched: int = 0
     """In an end snapshot: the number of paths that the task touched. `files` has the first of these paths."""
     unfollowed: int = 0
@@ -95,9 +95,9 @@ class Snapshot(Value):
     settings: Mapping[str, bytes] | None = None
     """In an end snapshot: the files with git's settings, except the files of the repository itself."""
     dirty: Mapping[bytes, bytes] | None = None
-    """In a stored snapshot: tracked files that differ from the index or changed since the end.
+    """In a stored snapshot: tracked files that differ from the index or changed after the task's end.
 
-    None if not all were read.
+    None if some tracked files were not read.
     """
     contents: bytes | None = None
     """In a stored snapshot: the digest of all tracked files that are not in `files`."""
@@ -112,12 +112,12 @@ def kind_of(seen: bytes) -> bytes:
 
 
 def stamp_of(seen: bytes) -> bytes:
-    """Return the stat fields of a file; empty if the file was absent or not read."""
+    """Return the stat fields of a file, or b"" if the file was absent or not read."""
     return seen[1 : 1 + STAMP_BYTES]
 
 
 def content_of(seen: bytes) -> bytes:
-    """Return the id of a file's content; empty if this id is not known."""
+    """Return the id of a file's content, or b"" if this id is not known."""
     return seen[1 + STAMP_BYTES :]
 
 
@@ -142,12 +142,12 @@ def written_at_ns(stamp: bytes) -> int:
 
 
 def changed_at_ns(stamp: bytes) -> int:
-    """Return when the file or its metadata last changed (ctime), by the kernel."""
+    """Return when the file or its metadata last changed (ctime). The kernel sets it."""
     return _number(stamp, _CTIME) * 10**9 + _number(stamp, _CTIME + 4)
 
 
 def is_changed_between(seen: bytes, since_ns: int, until_ns: int) -> bool:
-    """Return whether a file changed in a span of time; False if its times are unknown."""
+    """Return whether a file changed in a span, or False if its times are unknown."""
     stamp = stamp_of(seen)
     return bool(stamp) and since_ns < changed_at_ns(stamp) <= until_ns
 
@@ -158,7 +158,7 @@ def dirty_paths(tree: Tree) -> dict[bytes, bytes]:
 
 
 def is_changed(was: bytes, is_now: bytes) -> bool | None:
-    """Return whether two states of a file differ; None if this is not known."""
+    """Return whether two states of a file differ, or None if this is not known."""
     if was == is_now:
         return False if was != UNSEEN else None
     if UNSEEN in {kind_of(was), kind_of(is_now)}:
@@ -170,14 +170,14 @@ def is_changed(was: bytes, is_now: bytes) -> bool | None:
         return True
     if content_of(was) and len(content_of(was)) == len(content_of(is_now)):
         return content_of(was) != content_of(is_now)
-    # A new stamp of a directory proves nothing, because the stamp changes when entries change, and git writes into each
-    # git directory. Entries that the task touched are compared one by one.
+    # A new stamp of a directory does not prove a change, because the stamp changes whenever an entry changes, and git
+    # often writes into git directories. Entries that the task touched are compared one by one.
     is_directory = mode_of(stamp) == GITLINK and inode_of(stamp) == inode_of(stamp_now)
     return False if stamp == stamp_now or is_directory else None
 
 
 def as_text(path: bytes) -> str:
-    """Return a path as text; bytes that are not UTF-8 become lone surrogates."""
+    """Return a path as text. Bytes that are not UTF-8 become lone surrogates."""
     return path.decode("utf-8", "surrogateescape")
 
 

@@ -1,7 +1,8 @@
-"""The JSON of snapshots, which a bundle stores.
+"""The JSON of snapshots. A bundle stores a snapshot in this form.
 
-All files are packed into one compressed string. A path that begins like the path before it stores only the difference.
-A tree that takes more than two megabytes in this form is left out, and `unknown` names it.
+All files are packed into one compressed string. If a path has the same first directories as the path before it, only
+the rest is stored. If the files of a worktree take more than two megabytes, they are left out, and `unknown` names the
+reason.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from binascii import Error as NotBase64
 from binascii import a2b_base64, b2a_base64
 from zlib import compress, decompressobj
-from zlib import error as NotDeflated  # noqa: N812 - the name `error` would not say what failed
+from zlib import error as NotDeflated  # noqa: N812 - `error` alone would not name the failure
 
 from outlive.domain.git.snapshot import GitState, Snapshot, Tree
 from outlive.domain.text.sanitize import from_json as parse_json
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 2 << 20
 _MOST_UNPACKED = 256 << 20
-_MOST_FILES_KEPT = MOST_KEPT // 50  # more files would not fit, and it takes long to pack them in vain
+_MOST_FILES_KEPT = MOST_KEPT // 50  # more files would not fit, and to pack them would take long
 _UNKEPT = "files: too many to be stored"
 
 
@@ -51,7 +52,7 @@ def to_json(snapshot: Snapshot) -> str:
 
 
 def from_json(text: str) -> Snapshot | None:
-    """Return the snapshot from its JSON text; None if the text is damaged."""
+    """Return the snapshot from its JSON text, or None if the text is damaged."""
     try:
         kept: Any = parse_json(text)
         git, tree, files, dirty = kept["git"], kept["tree"], kept["files"], kept.get("dirty")

@@ -1,1 +1,1 @@
-"""Notices: the sessions that receive them, and their text."""
+"""Notices: the sessions that receive notices, and the text of notices."""

@@ -20,7 +20,7 @@ def model_name(result: AgentResult) -> str:
 
 
 def spent(result: AgentResult) -> str:
-    """Return what an attempt has used.
+    """Return words for the turns, tool calls, tokens and cost of an attempt.
 
     For example `3 turns, 12 tool calls, 5,120 + 310 tokens, $0.34`.
     """
@@ -37,14 +37,14 @@ def spent(result: AgentResult) -> str:
 
 
 def agent_line(result: AgentResult) -> str:
-    """Return the agent of an attempt in one line: model, session and what it has used."""
+    """Return one line about an agent: model, session, turns, tokens and cost."""
     session = "" if result.session is None else f", session {one_line(result.session, _NAME)}"
     used = spent(result)
     return f"{model_name(result)}{session}{f'; {used}' if used else ''}"
 
 
 def result_lines(result: AgentResult) -> list[str]:
-    """Return lines about an ended attempt, besides its answer."""
+    """Return lines about an ended attempt of an agent, without the agent's answer."""
     lines = []
     if result.question is not None and result.agent_class == "asked":
         lines.append(f"question: {one_line(result.question, 4 * _ERROR)}")
@@ -69,7 +69,7 @@ def attempt_lines(attempts: Sequence[Attempt]) -> list[str]:
 
 
 def retry_words(before: Attempt, after: Attempt | None) -> str:
-    """Return why an attempt is tried again, and with which model.
+    """Return why a task is tried again, and the model of the next attempt.
 
     For example `claude:opus unavailable (429), now codex:gpt-5`.
     """

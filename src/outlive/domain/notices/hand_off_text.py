@@ -2,7 +2,8 @@
 
 A session also receives the hand-off at every later boundary, such as a compaction, before it acts.
 
-Ten tasks fit into 3 KB. With more tasks, each line is shorter. With very many tasks, some are only counted.
+Ten tasks fit into 3 KB. With more tasks, each line is shorter. With very many tasks, some tasks get no line, and the
+hand-off only states their number.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class Line(Value):
     task: Task
     last_line: str = ""
     agent: AgentResult | None = None
-    """What is known of an agent now. None for a command."""
+    """The present state of an agent task, as far as it is known. None for a command."""
     taking: Declared | None = None
     """The changes that the command's text shows, if it changes files that the command itself has not written."""
     earlier: bool = False
-    """Whether the ending belongs to an earlier session of this project that no session continues."""
+    """Whether an earlier session of this project launched the task, and no session continues that session."""
     drift: Drift | None = None
     """The changes since the task ended. None if no snapshots were compared."""
     effects: Effects | None = None
@@ -62,32 +63,39 @@ class HandOffText(Value):
     ended: tuple[Line, ...] = ()
     lost: tuple[Line, ...] = ()
     more_running: int = 0
-    """The number of further running tasks, which get no line. The next two fields count ended and lost tasks."""
+    """The number of further running tasks, which get no line.
+
+    The next two fields count further ended and lost tasks.
+    """
     more_ended: int = 0
     more_lost: int = 0
     earlier: tuple[Line, ...] = ()
-    """Ended tasks of earlier sessions whose endings have no living recipient."""
+    """Ended tasks of earlier sessions, if no open session is a recipient of their endings."""
     earlier_more: int = 0
-    """The number of further such tasks, which get no line."""
+    """The number of further ended tasks of earlier sessions, which get no line."""
     earlier_more_failed: int = 0
+    """The number of tasks in `earlier_more` that did not succeed."""
     told: tuple[Line, ...] = ()
     """Tasks that ended in the last hour and whose endings the session received before its history was summarised."""
     elsewhere: int = 0
-    """The number of running tasks in this project that other living sessions launched, or that no session launched."""
+    """The number of running tasks in this project that other open sessions launched, or that no session launched."""
     beside: tuple[Line, ...] = ()
     """Tasks of other sessions with declared paths, or whose text shows that they move or remove files."""
     foreign: tuple[ClientTask, ...] = ()
-    """Commands that clients run in their own background, for this session or for a session whose notices it gets."""
+    """Commands in clients' own background, run for this session or for a session whose notices this session gets."""
     foreign_elsewhere: tuple[ClientTask, ...] = ()
-    """Commands that the clients of other living sessions run in their own background in this project."""
+    """Commands that the clients of other open sessions run in their own background in this project."""
     windows: tuple[tuple[str, Window], ...] = ()
     """Open windows in this tree (files that a task has changed and not restored), each with the id of the task."""
     windows_more: int = 0
-    """The number of ended tasks that left paths of this tree changed, and whose paths were not compared now."""
+    """The number of further ended tasks that left paths of this tree changed. Their paths were not compared again."""
     windows_unsure: tuple[str, ...] = ()
     """Tasks that may have changed further files of this tree, because not all of their changes were compared."""
     tree: str | None = None
-    """The tree of the session that receives the hand-off. The text names the tree of a path if it is another tree."""
+    """The directory tree of the session that receives the hand-off.
+
+    For a path in another tree, the text names that tree.
+    """
 
     @property
     def is_empty(self) -> bool:
@@ -122,7 +130,7 @@ def _room(digest: HandOffText) -> int:
 
 
 def write_digest(digest: HandOffText, mark: str, now: datetime) -> str:
-    """Return the text of the hand-off for a model; empty if there is no content."""
+    """Return the text of the hand-off for a model, or "" if there is no content."""
     if digest.is_empty:
         return ""
     shown = max(1, shown_of(digest))
@@ -196,8 +204,8 @@ def maybe_held_line(  # noqa: PLR0917 - each argument is a part of the line
 ) -> str:
     """Return the warning about an open window that a command may touch.
 
-    If the guard cannot interpret some words of the command (`unread`), the warning says that it cannot tell whether the
-    files are touched.
+    The command may have words that `outlive guard` cannot interpret (`unread`). Then the warning says that Outlive
+    cannot tell whether the command touches the files.
     """
     line = held_line(task, window, now, tree, unchecked)
     if not unread:
@@ -209,8 +217,8 @@ def maybe_held_line(  # noqa: PLR0917 - each argument is a part of the line
 def held_line(task: str, window: Window, now: datetime, tree: str | None, unchecked: int = 0) -> str:
     """Return the warning about an open window.
 
-    A window is a span in which files differ from the state in which the task found them. If the window is in another
-    tree than the session's `tree`, the warning names this tree, because both trees may have files of the same names.
+    A window is a span in which files differ from the state in which the task found them. If the window is not in
+    the session's `tree`, the warning names the tree of the window, because both trees may have files of the same names.
     `unchecked` is the number of further paths that were not compared with their present state.
     """
     paths, unchecked = without_filled(window.paths), unchecked or window.uncompared
@@ -232,7 +240,7 @@ def unsure_line(task: str) -> str:
 
 
 def foreign_line(one: ClientTask, now: datetime) -> str:
-    """Return the line about a command or a child session that a client runs by itself."""
+    """Return the line about a command or child session that a client runs by itself."""
     words = {
         "running": "runs",
         "unknown": "may run, or have ended",
@@ -289,15 +297,15 @@ def _line(line: Line, width: int, now: datetime) -> str:
 
 def _agent_words(agent: AgentResult) -> str:
     """Return the model of an agent, and what it has used."""
-    from outlive.domain.notices.agent_text import model_name, spent  # noqa: PLC0415 - most tasks are commands
+    from outlive.domain.notices.agent_text import model_name, spent  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     return f"agent {model_name(agent)}" + (f" ({used})" if (used := spent(agent)) else "")
 
 
 def _whole_parts(sentence: str, width: int) -> str:
-    """Return as many whole parts of a sentence as fit.
+    """Return as many whole parts of a sentence as fit into `width` characters.
 
-    A part is not cut, because `26m…` would misstate `26ms`.
+    The parts are separated by semicolons. A part is not cut, because `26ms` could become `26m…`, which is a wrong time.
     """
     parts = one_line(sentence, _WIDEST).split("; ")
     while len(parts) > 1 and len("; ".join(parts)) > width:

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 OPEN = ("pending", "claimed", "presented")
 _ENDINGS = ("ended", "lost", "retrying")
-# A notice is presented once, and at most twice more at later boundaries, until it is acknowledged.
+# Until a session acknowledges a notice, the notice is presented once, and at most twice more at later boundaries.
 MOST_PRESENTATIONS = 3
-# The number of seconds that a wake may wait for related endings, and for a busy target.
+# The seconds for which the wake of a session may wait: for related endings, and for a busy session.
 COALESCE_S = 0.25
 DEFERRAL_CEILING_S = 60.0
-# If a session's history is summarised, endings of at most this age that were delivered before are repeated after the
-# summary.
+# The client may summarise a session's history. Endings that were delivered before the summary are repeated after it if
+# they are at most this old.
 TOLD_LATELY = timedelta(hours=1)
 
 
@@ -40,7 +40,7 @@ class Notice(Value):
     is_quiet: bool = False
     """Whether the notice waits for the session's next turn.
 
-    Such a notice neither wakes the session nor blocks its stop.
+    A quiet notice neither wakes the session nor prevents it from stopping.
     """
 
 
@@ -57,15 +57,15 @@ class Telling(Value):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether all of these notices wait for the session's next turn."""
+        """Whether the notice and all notices in its text wait for the session's next turn."""
         return all(notice.is_quiet for notice in self.all)
 
 
 def may_be_claimed(notice: Notice, *, at_boundary: bool, is_held: Callable[[str], bool]) -> bool:
     """Return whether a notice can be delivered now.
 
-    A notice cannot be delivered while the process that claimed it lives. A presented notice can be presented again only
-    at a boundary, and at most `MOST_PRESENTATIONS` times in all.
+    A notice cannot be delivered while the process that claimed the notice still runs. A presented notice can be
+    presented again only at a boundary, and at most `MOST_PRESENTATIONS` times in all.
     """
     if notice.state == "pending":
         return True
@@ -108,10 +108,10 @@ def _is_part(notice: Notice, whole: Notice, members: frozenset[str]) -> bool:
 
 
 def count_running(spans: Sequence[tuple[int, int | None]]) -> tuple[int, int]:
-    """Return how many tasks of a session run, and how many count as its tasks.
+    """Return how many tasks of a session run, and how many tasks it has in all.
 
-    A task counts if it was launched after the last time at which no task ran. `spans` has the time of launch and the
-    time of the end (None if running) of each task, in the order of launch.
+    Only tasks that were launched after the last time at which no task ran are counted. `spans` has the time of launch
+    and the time of the end (None if running) of each task, in the order of launch.
     """
     running, launched, latest = 0, 0, 0
     for begin, end in spans:
@@ -126,7 +126,7 @@ def count_running(spans: Sequence[tuple[int, int | None]]) -> tuple[int, int]:
 
 
 def may_wait(kind: str, state: str, remaining: int) -> bool:
-    """Return whether a success need not wake a session, as its group still runs."""
+    """Return whether a success need not wake a session, because its group still runs."""
     return kind == "ended" and state == "succeeded" and remaining > 0
 
 

@@ -1,8 +1,8 @@
 """The text of notices for a model, which is the same for every interface.
 
 The texts of a task (its command, its description and its output) are untrusted, so they are cleaned, masked and
-shortened. They stand between two lines with an unguessable mark. The first line states that the text is an automated
-event, and neither user input nor consent.
+shortened. These texts stand between two lines with a random mark, which a task cannot guess. The first line states that
+the text is an automated event, and neither user input nor consent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from outlive.domain.tasks.evidence import EXIT_UNKNOWN, UNANSWERED
 from outlive.domain.tasks.lost_meaning import has_begun, lost_clause, lost_hint
 from outlive.domain.tasks.task_json import duration_s
 from outlive.domain.text.sanitize import one_line
-from outlive.domain.text.units import show_duration, show_size, them
+from outlive.domain.text.units import show_duration, show_size
 from outlive.domain.timestamps import iso, timedelta
 from outlive.domain.value import Value
 
@@ -55,7 +55,7 @@ class RenderedNotice(Value):
     output: OutputView
     remaining: int
     session_running: int = 0
-    """How many of the launching session's tasks still run. `session_tasks` is the number of all these tasks."""
+    """The number of the launching session's tasks that still run. `session_tasks` also counts the ended tasks."""
     session_tasks: int = 0
     members: tuple[Task, ...] = ()
     launched_by: str | None
@@ -64,7 +64,7 @@ class RenderedNotice(Value):
     held: tuple[Window, ...] = ()
     """The task's windows that are open now (paths that are still changed).
 
-    Windows that were closed since the task's end are left out.
+    Windows that have closed since the task's end are left out.
     """
     drift: Drift | None = None
     overlaps: tuple[Overlap, ...] = ()
@@ -159,22 +159,22 @@ def summary_line(told: RenderedNotice, now: datetime) -> str:
 
 
 def _why_again(told: RenderedNotice) -> str:
-    """Return words for the end of an attempt that is tried again.
+    """Return words for the end of an attempt after which the task is tried again.
 
-    For an agent they name the next model too.
+    For an agent, the words also name the next model.
     """
     if told.attempt.agent is None:
         return how_it_ended(told.attempt)
-    from outlive.domain.notices.agent_text import retry_words  # noqa: PLC0415 - most tasks are commands
+    from outlive.domain.notices.agent_text import retry_words  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     following = told.task.attempts[told.attempt.number : told.attempt.number + 1]
     return f"{how_it_ended(told.attempt)}: {retry_words(told.attempt, following[0] if following else None)}"
 
 
 def _left_open(effects: Effects, held: Sequence[Window], project: str, now: datetime) -> str:
-    """Return words for the paths that the task left changed.
+    """Return words for the paths that the task has changed and not restored.
 
-    If no path is still in this state, the words name all of the paths, and state that the paths were restored or
+    If none of these paths is still as the task left it, the words name all of them, and say that they were restored or
     changed since.
     """
     opened = held or [window for window in effects.windows if window.is_open]
@@ -182,13 +182,14 @@ def _left_open(effects: Effects, held: Sequence[Window], project: str, now: date
         return ""
     paths = without_filled(path for window in opened for path in window.paths)
     scopes = {path: window.scope for window in opened for path in window.paths}
-    other = f"{few_names(paths, project, scopes)} not as it found {them(len(paths))}"
+    names = few_names(paths, project, scopes)
     since = how_long(min(opened, key=lambda window: window.opened_at), now)
-    how = f"for {since}" if held else "put back or changed since"
     if not opened[0].is_attributed:
-        return f", and {other} ({how}; nobody knows who did it)"
+        how = f"not restored for {since}" if held else "restored or changed since"
+        return f", and {names} changed by an unknown process ({how})"
     by = one_line(opened[0].by, 60)
-    return f", and LEFT {other} ({how}, by {by})" if held else f", and LEFT {other} (by {by}; {how})"
+    how = f"changed for {since}, by {by}" if held else f"changed by {by}; restored or changed since"
+    return f", and DID NOT RESTORE {names} ({how})"
 
 
 def _details(told: RenderedNotice, now: datetime) -> list[str]:
@@ -226,7 +227,7 @@ def _details(told: RenderedNotice, now: datetime) -> list[str]:
 
 def _agent_lines(told: RenderedNotice) -> list[str]:
     """Return lines about an agent: its model, cost, attempts and question."""
-    from outlive.domain.notices.agent_text import agent_line, attempt_lines, result_lines  # noqa: PLC0415 - most are commands
+    from outlive.domain.notices.agent_text import agent_line, attempt_lines, result_lines  # noqa: PLC0415 - only agent tasks need it
 
     attempt = told.attempt
     if attempt.agent is None:
@@ -257,7 +258,7 @@ def when_it_ran(attempt: Attempt) -> str:
 
 
 def _beside(told: RenderedNotice) -> str:
-    """Return words that name the tasks that change the same tree as a running task."""
+    """Return words that name the tasks that write in the tree of a running task."""
     writing = [each for each in told.overlaps if each.taking is None or each.paths]
     others = ", ".join(each.task for each in writing if each.task is not None and each.until is None)
     return f"WRITES IN THE SAME TREE as {others or 'another task that has ended since'}"
@@ -297,7 +298,7 @@ def _overlap(overlap: Overlap, project: str) -> str:
 
 
 def _overlap_with_foreign(overlap: Overlap, one: ClientTask) -> str:
-    """Return words for an overlap with a command that a client ran itself."""
+    """Return words for an overlap with a command that a client ran without Outlive."""
     where = f" in {one_line(one.seen.cwd, _NARROW)}" if one.seen.cwd else ""
     until = "its end is not known" if overlap.until is None else f"ended by {iso(overlap.until)}"
     return (
@@ -332,14 +333,14 @@ def _members(told: RenderedNotice, now: datetime) -> list[str]:
 
 
 def _agent_of_member(member: Task) -> list[str]:
-    """Return the models that an agent tried, and what it asks or has left.
+    """Return lines about an agent in a group: models, question, error and worktree.
 
-    Returns an empty list for a command, and for an agent without anything of this.
+    Returns an empty list for a command, and for an agent without such lines.
     """
     agent = member.current.agent
     if agent is None:
         return []
-    from outlive.domain.notices.agent_text import attempt_lines, model_name, result_lines  # noqa: PLC0415 - most are commands
+    from outlive.domain.notices.agent_text import attempt_lines, model_name, result_lines  # noqa: PLC0415 - only agent tasks need it
 
     lines = attempt_lines(member.attempts[:-1])
     if lines:
@@ -361,14 +362,14 @@ def _origin(told: RenderedNotice) -> str:
 
 
 def _tail(told: RenderedNotice) -> list[str]:
-    """Return the last lines of a task's output, as many as one notice may show."""
+    """Return the last lines of a task's output, at most `TAIL_BYTES` bytes."""
     content = "" if told.members else told.output.tail
     content = content.encode("utf-8")[-TAIL_BYTES:].decode("utf-8", "ignore")
     return [f"  | {line}" for line in content.splitlines() if line.strip()]
 
 
 def how_it_ended(attempt: Attempt) -> str:
-    """Return words for an ending or a state: `failed (exit 3)`, `lost (reboot)`."""
+    """Return words for the state of an attempt: `failed (exit 3)`, `lost (reboot)`."""
     if attempt.state in ("succeeded", "queued", "running"):
         return attempt.state
     if attempt.reason == EXIT_UNKNOWN:

@@ -1,13 +1,15 @@
 """Recipients: the sessions to which a task's ending is reported.
 
-An heir of a session is a session that continues it. The first rule that finds a living session decides:
+A session is open until the session, or its client's process, is known to have ended. An heir of a session is a session
+that continues it. In each rule, the first open heir takes the place of a session that is not open. The first rule that
+finds an open session decides:
 
-1. the session that launched the task or last retried it, or the first of its heirs that lives;
-2. the nearest living ancestor: the session whose task launched that session, and so on, or its heir;
-3. every session that was shown the task as running, or its heir;
-4. the session whose hand-off reported the ending when the session began, or its heir.
+1. the session that launched the task, or the session that last retried the task;
+2. the nearest open ancestor of this session: the session whose task launched this session, and so on;
+3. every session that was shown the task as running;
+4. the session whose hand-off reported the ending when the session began.
 
-If none of these sessions lives, the ending is reported to the next new session of the project.
+If none of these sessions is open, the ending is reported to the next new session of the project.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def living_heir(session: int, lineage: Lineage, lives: Lives) -> int | None:
-    """Return the session itself if it lives, else the first living heir, or None.
+    """Return the session itself if it is open, else the first open heir, or None.
 
-    The search goes on with the heirs of an heir before it comes to the next heir.
+    The heirs of an heir are searched before the next heir.
     """
     waiting, seen = [session], set()
     while waiting:
@@ -61,7 +63,7 @@ def recipients(origin: int, shown_to: Sequence[int], lineage_of: LineageOf, live
 def is_recipient(session: int, origin: int, shown_to: Sequence[int], lineage_of: LineageOf, lives: Lives) -> bool:
     """Return whether an ending is reported to a session that asks for its notices now.
 
-    A session that is over counts only if no living session is a recipient.
+    A session that is not open is a recipient only if no open session is a recipient.
     """
 
     def lives_or_asks(each: Session) -> bool:

@@ -1,10 +1,11 @@
-"""Foreign (client) tasks: commands and child sessions that a client runs itself.
+"""Client tasks: commands and child sessions that a client runs without Outlive.
 
-A command is `running` while the client reports it, or while a process still writes to its output. It is `lost` if two
-checks did not find it and the client did not report its end. Otherwise it is `unknown`.
+A command is `running` while the client reports the command, or while a process still writes to its output. The command
+is `lost` if two checks did not find it and the client did not report its end. Otherwise the command is `unknown`.
 
-A child session is the session of a sub-agent in the client's own store. Only the client can look into that store. A
-child session is `running` while the client sees it, `unknown` while the client does not, and then `lost`.
+A child session is the session of a sub-agent in the client's own store. Only the client can read that store. A
+child session is `running` while the client finds it there. If the client does not find it, the child session is
+`unknown` at first, and `lost` after some time.
 """
 
 from __future__ import annotations
@@ -21,31 +22,35 @@ if TYPE_CHECKING:
     ForeignKind = Literal["command", "session"]
     Sight = Literal["present", "absent", "unknown"]
 
-# A failed look proves nothing, so a child session whose state cannot be read is given up this many times later.
+# A child session that the client does not find counts as lost after a grace period. If the client cannot look at all,
+# the child session counts as lost only after this many grace periods, because a failed look proves nothing.
 PATIENCE = 5
 
 
 class ClientReport(Value):
-    """A command in a client's own background, as the client names it."""
+    """A client's own background command or child session, as the client reports it."""
 
     id: str
     command: str
     description: str | None = None
     output: str | None = None
-    """The file to which the command writes. None if it is not known."""
+    """The file to which the command writes. None if this file is not known."""
     cwd: str | None = None
-    """The session's directory when the client started the command. None if it is not known."""
+    """The session's directory when the client started the command. None if this directory is not known."""
     kind: ForeignKind = "command"
     agent: str | None = None
     """The kind of sub-agent that a child session has, as the client names it."""
     parent: str | None = None
     """The session that a child session works for."""
     sight: Sight = "present"
-    """Whether the client sees a child session: `absent` if its list lacks it, `unknown` if it cannot be read."""
+    """Whether the client finds a child session.
+
+    `absent`: the client's list does not contain the child session. `unknown`: its state cannot be read.
+    """
 
 
 class ClientTask(Value):
-    """A command in a client's own background, as the ledger records it."""
+    """A client's own background command or child session, as the ledger records it."""
 
     seq: int
     client: str
@@ -57,21 +62,27 @@ class ClientTask(Value):
     started_at: datetime | None = None
     """When the client first mentioned the command. None if this time was not recorded."""
     ended_at: datetime | None = None
-    """When the client reported the end, or when a check found the command gone. None if it counts as running."""
+    """When the client reported the end, or when a check did not find the command.
+
+    None if the command counts as running.
+    """
     absent_since: str | None = None
     """The tick (time of the monotonic clock) since which no check has found the command or child session.
 
-    None if the last check found it.
+    None if the last check found the command or child session.
     """
     unread_since: str | None = None
-    """The tick since which the state of a child session could not be read. None if the last look could read it."""
+    """The tick since which the state of a child session could not be read.
+
+    None if the last look could read the state.
+    """
     reason: str | None = None
-    """Why a child session was given up as lost. None if it was not."""
+    """Why a child session counts as lost. None if the child session is not lost."""
     state: ForeignState = "running"
     session: str | None = None
-    """The session for which the client runs this, if that was read."""
+    """The session for which the client runs the command or child session. None if this session was not read."""
     is_abandoned: bool = False
-    """Whether the client's process has ended, or belongs to another session now."""
+    """Whether the client's process has ended, or now belongs to another session."""
     written_at: datetime | None = None
     """When the output was last written. This is set only if the end was not observed."""
 
@@ -87,7 +98,7 @@ def judge(sight: Sight, absent_for: float | None, grace_s: float) -> ForeignStat
 
 
 class Looks(Value):
-    """The looks for a child session until now, and the state that follows."""
+    """The results of all looks for a child session, and the state that follows."""
 
     state: ForeignState
     absent_since: str | None = None
@@ -95,12 +106,12 @@ class Looks(Value):
 
 
 def look_again(before: Looks, sight: Sight, now: str, grace_s: float) -> Looks:
-    """Return what follows from another look for a child session at the tick `now`.
+    """Return the state of a child session after another look at the tick `now`.
 
-    - `present` ends every doubt, also about a lost child session.
-    - `absent` means lost if an earlier look, at least `grace_s` seconds ago, did not find it either.
-    - `unknown` is a failed look, which says nothing about absence. It means lost if looks have failed for `PATIENCE`
-      times as long, because nobody can observe the child session then.
+    - `present`: the child session is running, even if it counted as lost before.
+    - `absent`: the child session is lost if an earlier look, at least `grace_s` seconds ago, did not find it either.
+    - `unknown`: the look has failed. The child session is lost if looks have failed for `PATIENCE` times `grace_s`
+      seconds, because then its end cannot be observed any more.
 
     A lost child session stays lost until a look finds it.
     """
@@ -119,8 +130,8 @@ def look_again(before: Looks, sight: Sight, now: str, grace_s: float) -> Looks:
 def restarted(since: str | None, now: str) -> str:
     """Return the tick from which a span counts.
 
-    Returns `now` if the earlier tick cannot be compared with it. Ticks of two boots cannot be compared, and a tick in
-    the future would make the span endless.
+    Returns the tick `since`, or `now` if `since` cannot be used. Ticks of two boots cannot be compared. With a
+    tick in the future, the span would be negative.
     """
     span = seconds_since(since, now)
     return now if since is None or span is None or span < 0 else since

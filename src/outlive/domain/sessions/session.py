@@ -1,8 +1,8 @@
 """Sessions, and the rules that decide which session another one continues.
 
 A session is one conversation, with the name that its client gives it. Clients make new names when they resume, compact,
-clear or fork a conversation. So evidence (the transcript, the process, the terminal) decides which session continues
-which. This module does not check whether a session lives: its callers do.
+clear or fork a conversation. So evidence (the transcript, the process, the terminal) decides which earlier session a
+new session continues. The callers of this module check whether a session is still open.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SOURCES = ("startup", "resume", "clear", "compact", "fork")
 # The sources (ways of beginning) with which a new session ends the session that it continues. The earlier session does
-# not end if its process may still live elsewhere.
+# not end if it has another process, because this process may still be running.
 REPLACES = ("resume", "clear", "compact")
 _SHORTEST_MINTED = 20
 _ONE_BOUNDARY_S = 2.0
@@ -45,12 +45,12 @@ class Session(Value):
     begun_tick: str | None = None
     """The tick (time of the monotonic clock) at which the session last began.
 
-    None as soon as the session has acted since.
+    None if the session has acted since it began.
     """
     begun_by: str | None = None
     """The lease of the process that delivers the hand-off of the last beginning.
 
-    None as soon as the hand-off is delivered.
+    None if the hand-off has been delivered.
     """
     ended_at: datetime | None = None
     end_reason: str | None = None
@@ -82,7 +82,10 @@ class SessionStart(Value):
     parent: str | None = None
     """The task in which the session's client runs."""
     shares_process: bool = False
-    """Whether other sessions live in the same process. Then only names decide which session this one continues."""
+    """Whether other sessions run in the same process.
+
+    Then only names decide which session the new session continues.
+    """
 
 
 class Lineage(Value):
@@ -95,9 +98,8 @@ class Lineage(Value):
 def is_same_boundary(begun: SessionStart, known: Session, is_held: Callable[[str], bool]) -> bool:
     """Return whether this beginning of a session needs no further hand-off.
 
-    This is so if the same beginning is recorded already, and its hand-off is delivered or being delivered.
-
-    For example, two hooks of one client may both run when a session begins.
+    Returns True if the same beginning is already recorded, and its hand-off is delivered or is being delivered. For
+    example, two hooks of one client may both run when a session begins.
     """
     since = seconds_since(known.begun_tick, begun.tick)
     is_alike = (known.source, known.process, known.ended_at) == (begun.source, begun.process, None)
@@ -118,12 +120,12 @@ def predecessor(
 ) -> tuple[Session, str] | None:
     """Return the session that a new session continues, and the evidence for this.
 
-    Returns None if it continues no session.
+    Returns None if the new session continues no session.
 
     `others` are sessions of the project, newest first. The name that the client gives decides first, then the
     transcript, the process and the terminal. Without this evidence, a resumed or compacted session continues the
-    session that ended last. A session that has begun before continues itself, unless another session used its process
-    in between.
+    session that ended last. A session that has begun before continues only itself, unless another session has used its
+    process in between.
     """
     others = [other for other in others if other.id != begun.id and other.project == begun.project]
     named = next((other for other in others if begun.continues is not None and other.id == begun.continues), None)
@@ -145,7 +147,7 @@ def _by_evidence(
     for name in ("transcript", "process", "terminal"):
         given = getattr(begun, name)
         same = (other for other in others if given is not None and getattr(other, name) == given)
-        # Several sessions may have used this terminal. Only a session that is over can be the predecessor.
+        # Several sessions may have used this terminal. Only an ended session can be the predecessor.
         found = next((other for other in same if name != "terminal" or is_over(other)), None)
         if found is not None:
             return found, name
@@ -156,8 +158,8 @@ def _by_evidence(
 
 
 def replaces(begun: SessionStart, before: Session) -> bool:
-    """Return whether `before` is over because another session begins.
+    """Return whether `before` ends because another session begins.
 
-    The session is not over if its process may still live elsewhere.
+    `before` does not end if it has another process, because this process may still be running.
     """
     return begun.source in REPLACES and (before.process is None or before.process == begun.process)

@@ -1,4 +1,7 @@
-"""The rules for a session's name, in a small module that every hook can load fast."""
+"""The rules for a session's name.
+
+This module is small, because every hook has to load it fast.
+"""
 
 from __future__ import annotations
 

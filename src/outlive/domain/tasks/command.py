@@ -1,4 +1,4 @@
-"""The command of a task: what is executed, and how it is shown."""
+"""The command of a task: the words that are executed, and the text that is shown."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def quote(word: str) -> str:
 
 
 def check_environment(pairs: Sequence[str]) -> dict[str, str]:
-    """Return `NAME=VALUE` settings as a mapping; raise `UserError` for other texts."""
+    """Return `NAME=VALUE` settings as a mapping, or raise `UserError`."""
     split = [pair.partition("=") for pair in pairs]
     for name, equals, setting in split:
         if not equals or not _is_setting(name, setting):
@@ -55,9 +55,9 @@ def check_environment(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def check_variables(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return a program's environment variables, or raise `UserError`.
+    """Return environment variables that a calling program sets, or raise `UserError`.
 
-    A name with an equals sign is refused, because the process would receive another name.
+    A name with an equals sign is refused, because the process would take only the part before the sign as the name.
     """
     for name, setting in settings.items():
         if not _is_text(name) or not _is_text(setting) or not _is_setting(name, setting):

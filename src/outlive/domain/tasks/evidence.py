@@ -1,8 +1,9 @@
 """Evidence of an attempt's end, and the verdict that follows from the evidence.
 
-Evidence is the observation of a process: the command exited, was ended by a signal, never started or vanished. An
-intent is an earlier decision, for example to cancel the attempt. The verdict depends only on the evidence and the
-intent. So a keeper, the reconciler and a person who reads the record all reach the same verdict.
+Evidence is what an Outlive process observed of the command: the command exited, was ended by a signal, never started or
+vanished. An intent is an earlier decision to end the attempt, for example a cancel. A verdict is the final state of the
+attempt with its reason. The verdict depends only on the arguments of `decide`. So a keeper,
+the reconciler and a person who reads the record reach the same verdict.
 """
 
 from __future__ import annotations
@@ -36,24 +37,24 @@ if TYPE_CHECKING:
 
 
 INSTALLATION_GONE = "installation_gone"
-"""The cause of evidence and the reason of a failure: the keeper of a queued task found no installation of Outlive."""
+"""A value of `cause` and `reason`: the keeper of a queued task found no installation of Outlive, so the task failed."""
 KILLED_AT_START = "killed_at_start"
-"""The cause of evidence and the reason of a loss: a process was killed, so the command never began."""
+"""A value of `cause` and `reason`: a process was killed before the command began, so the task is lost."""
 LAUNCHER_KILLED = "launcher_killed"
-"""The cause of evidence and the reason of a loss: without its launcher's go, the command never began."""
+"""A value of `cause` and `reason`: the launcher was killed before it let the command begin, so the task is lost."""
 EXIT_UNKNOWN = "exit_unknown"
-"""The cause of evidence and the reason of a failure: the end was observed, but the exit code is not known."""
+"""A value of `cause` and `reason`: the end was observed without the exit code, so the task counts as failed."""
 
 
 UNANSWERED = (
     "its keeper and its witness were killed while it ran: it was not observed from then on, and calls of it that"
     " change files may have failed"
 )
-"""The detail of an ending, if keeper and witness of an observed command died before the command ended."""
+"""The detail of an ending: the keeper and the witness of an observed command were killed before the command ended."""
 
 
 class Evidence(Value):
-    """The observation of an attempt's end by a process. Unknown fields are None."""
+    """What a process has observed of an attempt's end. Unknown fields are None."""
 
     kind: EvidenceKind
     seen_by: str
@@ -96,22 +97,23 @@ _WHEN_INTENDED: dict[IntentKind, tuple[State, str]] = {
     "turn_limit": ("failed", "turn_limit"),
 }
 LINGERED: IntentKind = "lingered"
-"""The intent to end a client that has answered and does not exit. It says nothing about the answer."""
+"""The intent to end a client that has answered but does not exit. This intent does not change the verdict."""
 INTENTS: tuple[IntentKind, ...] = (*_WHEN_INTENDED, LINGERED)
 
 
 def refused(intent: Intent, seen_by: str, detail: str | None = None) -> Evidence:
-    """Return the evidence of an attempt that an intent ended before it began."""
+    """Return the evidence of an attempt that an intent ended before the command began."""
     return Evidence(kind="not_started", seen_by=seen_by, started="no", cause=intent.kind, detail=detail, at=intent.at)
 
 
 def decide(evidence: Evidence, intent: Intent | None, survivors: int = 0, agent: AgentResult | None = None) -> Verdict:
     """Return the verdict on an attempt.
 
-    `survivors` is the number of the attempt's processes that were still alive after an intended end. If there are any,
-    the attempt counts as failed, and the reason is the intent's kind with the suffix `_incomplete`.
+    `survivors` is the number of the attempt's processes that were still running after an intended end. If this number
+    is not 0, the attempt counts as failed, and the reason is the intent's kind with the suffix `_incomplete`.
 
-    For an agent, its class decides, because clients exit with 0 after failures and with other codes after answers.
+    For an agent, the class of its result decides, and not the exit code. Clients may exit with 0 after a failure, and
+    with another code after an answer.
     """
     if evidence.kind == "vanished":
         return _verdict(evidence, "lost", evidence.cause or "unknown")

@@ -1,4 +1,4 @@
-"""Words that explain the state `lost` of one attempt."""
+"""Words that explain why an attempt has the state `lost`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _CAUSES = {
 def has_begun(attempt: Attempt) -> bool:
     """Return whether the command of an attempt began, or may have begun.
 
-    `started_at` is the time when the attempt's turn came. Its processes may have been killed before the exec.
+    `started_at` alone does not show this. It is the time at which the attempt left the queue, and the attempt's
+    processes may have been killed before they executed the command.
     """
     return attempt.started_at is not None and attempt.reason not in (KILLED_AT_START, LAUNCHER_KILLED)
 
@@ -29,7 +30,7 @@ def has_begun(attempt: Attempt) -> bool:
 def lost_clause(attempt: Attempt) -> str:
     """Return words that say why the end of an attempt is not known.
 
-    The words also say if the attempt had not begun.
+    If the command had not begun, the words say so.
     """
     cause = _CAUSES.get(attempt.reason or "", "no process was left to observe its end")
     if not has_begun(attempt):
@@ -38,6 +39,6 @@ def lost_clause(attempt: Attempt) -> str:
 
 
 def lost_hint(task: Task) -> str:
-    """Return the hint that names the command to start a lost task again."""
+    """Return the hint that names the `outlive` command to start a lost task again."""
     may_run_again = not has_begun(task.current) or task.launch.retries > 0
     return "`outlive retry --lost` starts it again" if may_run_again else f"`outlive retry {task.id}` starts it again"

@@ -1,9 +1,9 @@
-"""The queue: when a queued attempt may begin, by its dependencies and claims.
+"""The queue: the rules for when a queued attempt may begin.
 
 A *dependency* is a task that must end before another task begins. A *claim* is a name with a limit: at most `room`
-attempts with this claim run at once, in the order of their tickets. A ticket is a number in increasing order, which an
-attempt draws when its dependencies are met. So an attempt waits only for attempts with earlier tickets, and the number
-of these never grows.
+attempts with this claim run at once, in the order of their tickets. A ticket is a number that an attempt gets when its
+dependencies are met. Each ticket is higher than all earlier tickets. So an attempt waits only for attempts with lower
+tickets, and the number of these attempts never grows.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _MOST_ROOM = 10_000
 
 
 class Dependency(Value):
-    """A task that must have succeeded, or must have ended if `any_ending` is set."""
+    """A task that must succeed first, or only end first if `any_ending` is set."""
 
     task: str
     any_ending: bool = False
 
 
 class Claim(Value):
-    """A name for which at most `room` attempts run at once."""
+    """A name with a limit: at most `room` attempts with this name run at once."""
 
     name: str
     room: int
@@ -50,25 +50,25 @@ class Obstacles(Value):
     pending: tuple[Holder, ...]
     """The dependencies that have not ended."""
     failed: tuple[tuple[str, str], ...]
-    """The dependencies that ended, but not as required, each with its state."""
+    """The dependencies that ended without the required success, each with its state."""
     ahead: tuple[tuple[Holder, ...], ...]
-    """For each claim, the attempts with earlier tickets that have not ended."""
+    """For each claim, the attempts with lower tickets that have not ended."""
 
 
 class Turn(Value):
     """The next step of a queued attempt: to wait, to join the queue, or to end."""
 
     must_begin: Holder | None = None
-    """The attempt that this attempt waits for to begin: the last attempt with an earlier ticket that has not begun."""
+    """This attempt waits until `must_begin` has begun: the last attempt with a lower ticket that has not begun yet."""
     must_end: tuple[Holder, ...] = ()
+    """This attempt waits until `how_many` of these attempts have ended."""
     how_many: int = 0
-    """The number of attempts in `must_end` that have to end."""
     refused: str | None = None
     """The reason why the attempt will never begin."""
     should_join: bool = False
-    """Whether the attempt can draw its ticket, because its dependencies are met.
+    """Whether the attempt can now get its ticket, because its dependencies are met.
 
-    After that, its turn is planned again.
+    With the ticket, `plan_turn` is called again.
     """
 
     @property
@@ -83,8 +83,8 @@ def plan_turn(obstacles: Obstacles) -> Turn:
         task, state = obstacles.failed[0]
         return Turn(refused=f"task {task}, which it was to run after, is {state}")
     if obstacles.pending:
-        # Wake when any one of the dependencies has ended. If this dependency failed, the attempt will never begin, and
-        # need not wait for the other dependencies.
+        # Wait until any one of the dependencies has ended, and then plan again. If this dependency failed, the attempt
+        # will never begin, and need not wait for the other dependencies.
         return Turn(must_end=obstacles.pending, how_many=1)
     if obstacles.claims and obstacles.attempt.ticket is None:
         return Turn(should_join=True)
@@ -97,7 +97,7 @@ def plan_turn(obstacles: Obstacles) -> Turn:
 
 
 def slots(text: str) -> Claim:
-    """Return the claim of `--slots NAME=N`; raise `UserError` if it is not valid."""
+    """Return the claim of `--slots NAME=N`, or raise `UserError` if it is not valid."""
     name, equals, number = text.rpartition("=")
     if not equals or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= _MOST_ROOM:
         raise UserError(f"--slots cannot be {text!r}", f"write NAME=N, with N from 1 to {_MOST_ROOM}")
@@ -105,11 +105,13 @@ def slots(text: str) -> Claim:
 
 
 def lock(name: str) -> Claim:
-    """Return the claim of `--lock NAME`, with which only one attempt runs at a time."""
+    """Return the claim of `--lock NAME`. Only one attempt with it runs at a time."""
     return Claim(name="lock:" + _checked(name), room=1)
 
 
 def _checked(name: str) -> str:
     if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise UserError(f"{name!r} is no name for slots or a lock", f"use 1 to {_LONGEST_NAME} printable characters")
+        raise UserError(
+            f"{name!r} is not a valid name for slots or a lock", f"use 1 to {_LONGEST_NAME} printable characters"
+        )
     return name

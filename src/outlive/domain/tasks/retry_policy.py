@@ -15,11 +15,14 @@ _WORTH_IT = (None, "timeout", "idle_timeout")
 
 
 def is_worth_retrying(verdict: Verdict, agent: AgentResult | None = None, retries: int = 0) -> bool:
-    """Return whether an attempt may be retried: the command failed or took too long.
+    """Return whether an attempt may be retried automatically.
 
-    A cancelled command, or a missing program or directory, is not retried. An agent is retried if its model was
-    unavailable, and with `retries` also if its client broke or took too long. Another model would not help where a
-    request was refused, a limit was reached or a question was asked.
+    A command is retried if it failed or took too long. It is not retried if it was cancelled, or if its program or
+    directory is missing.
+
+    An agent is retried, if possible with another model, if its model was unavailable. With `retries`, an agent is also
+    retried if its client failed or took too long. An agent is not retried if its request was refused, a limit was
+    reached or the agent asked a question, because another model would not help.
     """
     if agent is not None:
         is_over = verdict.state in ("failed", "timed_out")
@@ -29,6 +32,9 @@ def is_worth_retrying(verdict: Verdict, agent: AgentResult | None = None, retrie
 
 
 def retry_delay(retries_before: int) -> timedelta:
-    """Return the delay before the next attempt: a second, doubled up to five minutes."""
+    """Return the delay before the next attempt.
+
+    The first delay is one second. Each further delay is twice as long, but at most five minutes.
+    """
     delay: timedelta = _FIRST_DELAY * (1 << min(retries_before, 16))
     return min(delay, _LONGEST_DELAY)

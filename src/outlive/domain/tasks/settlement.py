@@ -49,7 +49,7 @@ class Settlement(Value):
     left_running: tuple[LeftRunning, ...]
     output: OutputSize
     agent: AgentResult | None = None
-    """What the adapter read of an agent's run. None for a command."""
+    """The result that the client's adapter read from an agent's output. None for a command."""
 
 
 def plan_settlement(
@@ -66,12 +66,12 @@ def plan_settlement(
 ) -> Settlement:
     """Return the settlement of an attempt, from the evidence of its end.
 
-    `agent` is what an adapter read of an agent's output.
+    `agent` is the result that the client's adapter read from an agent's output.
     """
     if agent is not None:
         agent = agent.but(agent_class=_class_of(agent, evidence, intent))
         if intent is not None and intent.kind != LINGERED:
-            agent = agent.but(error=evidence.detail)  # the client's last words are not why it ended
+            agent = agent.but(error=evidence.detail)  # the client's last error is not the cause of the end
     verdict = decide(evidence, intent, len(left_running) if intent else 0, agent)
     kind = "lost" if verdict.state == "lost" else "ended"
     output = output or OutputSize()
@@ -96,10 +96,10 @@ def plan_settlement(
 
 
 def _class_of(agent: AgentResult, evidence: Evidence, intent: Intent | None) -> AgentClass | None:
-    """Return the class of an agent, which depends on who ended it.
+    """Return the class of an agent's result, which depends on the cause of its end.
 
-    One that was ended after a long silence counts as unavailable, because its model may be. If nobody saw the end, only
-    an answer is known.
+    An agent that was ended after a long silence counts as unavailable, because its model may be unavailable. If no
+    process observed the end, only an answer or a question is known for certain.
     """
     if evidence.kind == "vanished":
         return agent.agent_class if agent.agent_class in ("answered", "asked") else None
@@ -111,8 +111,8 @@ def _class_of(agent: AgentResult, evidence: Evidence, intent: Intent | None) -> 
 def told_as_retrying(settlement: Settlement, launch: Launch) -> Settlement:
     """Return the settlement of an attempt whose task is retried automatically.
 
-    The task has not ended. So the notice is delivered only if the launcher's policy is `all`.
-    But the session of an agent hears at its next turn that another model was taken.
+    The task has not ended, so the notice is delivered only if the launcher's policy is `all`. An agent is an exception:
+    with a policy in `AWAITED`, its session is told at its next turn that another model is tried.
     """
     is_wanted = launch.notify == "all" or (launch.agent is not None and launch.notify in AWAITED)
     return settlement.but(

@@ -1,6 +1,6 @@
 """The programs that run other commands: shells, and wrappers such as `sudo`.
 
-This module contains only data, because hooks and keepers must load it fast.
+This module contains only data, so that hooks and keepers can load it fast.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         reads: str
         """The options whose values are files that the program reads."""
         detaches: bool
-        """Whether the command survives the terminal, or the shell that started it."""
+        """Whether the command continues after the terminal, or the shell that started it, has ended."""
         supplies: bool
         """Whether the program adds words of its own to the command."""
         is_text: bool
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
         is_below: bool
         """Whether the command runs in directories below the current directory, which the text does not name."""
         elsewhere: Literal["container", "remote"]
-        """The kind of place in which the command runs, such as a container. The operand before the command names it."""
+        """The kind of place in which the command runs, such as a container.
+
+        The operand before the command names the place.
+        """
 
 
 POSIX_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")

@@ -1,4 +1,4 @@
-"""Sinks: further receivers of endings, in addition to the inbox."""
+"""Sinks: programs and addresses that receive endings in addition to the inbox."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BUSY_EXIT_CODE = 75
 
 
 class Sink(Value):
-    """A receiver of endings, and the endings that are reported to it."""
+    """A receiver of endings, and the rules for the endings that it receives."""
 
     name: str
     kind: Kind
@@ -35,7 +35,7 @@ class Sink(Value):
 
 
 class Delivery(Value):
-    """The delivery of one notice to one sink, with the result of the tries up to now."""
+    """The delivery of one notice to one sink, with the result of all tries up to now."""
 
     notice: str
     sink: str
@@ -45,12 +45,12 @@ class Delivery(Value):
 
 
 def pause_after(tries: int) -> float:
-    """Return the seconds before the next try: 1, 2, 4 and so on, at most 60."""
+    """Return the number of seconds before the next try: 1, 2, 4 and so on, up to 60."""
     return float(min(2 ** (tries - 1), _LONGEST_PAUSE_S))
 
 
 def check_sink(sink: Sink) -> Sink:
-    """Return the sink; raise `UserError` if its configuration can never work."""
+    """Return the sink, or raise `UserError` if its configuration can never work."""
     if not 0 < len(sink.name) <= _LONGEST_NAME or not sink.name.replace("-", "").replace("_", "").isalnum():
         raise UserError(f"{sink.name[:60]!r} is not a name for a sink", "use at most 40 letters, digits, - and _")
     if not sink.target.strip() or "\0" in sink.target:

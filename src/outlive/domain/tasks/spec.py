@@ -1,4 +1,7 @@
-"""The JSON of a launch in the bundle, from which a lost ledger is rebuilt."""
+"""The JSON that describes a launch in its bundle.
+
+If the ledger is lost, it is rebuilt from these files.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def spec_of(launch: Launch) -> dict[str, object]:
     spec["after"] = [[each.task, each.any_ending] for each in launch.after]
     spec["claims"] = [[each.name, each.room] for each in launch.claims]
     if launch.agent is not None:
-        from outlive.domain.agents.request import request_json  # noqa: PLC0415 - most tasks are commands
+        from outlive.domain.agents.request import request_json  # noqa: PLC0415 - imported here, because only agent tasks need it
 
         spec["agent"] = request_json(launch.agent)
     return spec
@@ -46,7 +49,7 @@ def launch_from_spec(spec: dict[str, Any]) -> Launch:
     known["after"] = tuple(Dependency(task=task, any_ending=bool(any_)) for task, any_ in spec.get("after", ()))
     known["claims"] = tuple(Claim(name=name, room=int(room)) for name, room in spec.get("claims", ()))
     if known.get("agent") is not None:
-        from outlive.domain.agents.request import request_from  # noqa: PLC0415 - most tasks are commands
+        from outlive.domain.agents.request import request_from  # noqa: PLC0415 - imported here, because only agent tasks need it
 
         known["agent"] = request_from(known["agent"])
     return Launch(**known)

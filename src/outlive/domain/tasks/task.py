@@ -40,7 +40,7 @@ class Launch(Value):
     description: str | None = None
     session: str | None = None
     session_project: str | None = None
-    """The project in which the session works, if this is not the task's project."""
+    """The project in which the session works. None if it is the task's project."""
     parent: str | None = None
     group: str | None = None
     key: str | None = None
@@ -65,7 +65,7 @@ class Launch(Value):
     adopted_output: str | None = None
     """The file from which the adopted process's output is copied. None if the output cannot be read."""
     agent: AgentRequest | None = None
-    """What an agent task was asked to do. None for a command. The `command` is then that of the first attempt."""
+    """The request of an agent task, whose `command` is the command of the first attempt. None for a command task."""
 
     @property
     def kind(self) -> Kind:
@@ -76,7 +76,7 @@ class Launch(Value):
     def automatic_attempts(self) -> int:
         """How often the task may be tried again automatically.
 
-        These are its retries, and the other models of an agent.
+        This number counts the retries and, for an agent, its other models.
         """
         return self.retries + (0 if self.agent is None else len(self.agent.candidates) - 1)
 
@@ -84,19 +84,19 @@ class Launch(Value):
     def is_queued(self) -> bool:
         """Whether the task may have to wait for other tasks before it begins.
 
-        An agent always may, because the number of agents of a model is limited.
+        An agent task may always have to wait, because the number of agents that use a model at once is limited.
         """
         return bool(self.after or self.claims) or self.agent is not None
 
 
 class LeftRunning(Value):
-    """A process of the task's tree that still ran when the command itself had ended."""
+    """A process that the task had started and that still ran when the command ended."""
 
     pid: int
     command: str
     start: int = 0
     inode: int = 0
-    """Distinguishes the process from a later process with the same pid (see `linux.processes`). 0 in older records."""
+    """A number that a later process with the same pid does not have (see `linux.processes`). 0 in older records."""
 
 
 class Attempt(Value):
@@ -122,12 +122,12 @@ class Attempt(Value):
     output_dropped: int | None = None
     output_truncated: bool = False
     ticket: int | None = None
-    """The attempt's place in the queue. None until the attempt has drawn its ticket."""
+    """The attempt's place in the queue. None until the attempt gets its ticket."""
     not_before: datetime | None = None
     automatic: bool = False
     """Whether the attempt is an automatic retry that a keeper started."""
     claims: tuple[Claim, ...] | None = None
-    """The claims of this attempt, if it is one of an agent. None for a command, which has those of its launch."""
+    """The claims of an agent's attempt. None for a command, because its launch has the claims."""
     agent: AgentResult | None = None
     """The client and model of an agent, and how the attempt ended. None for a command."""
 
@@ -156,7 +156,7 @@ class Origin(Value):
 
 
 class Task(Value):
-    """A task with its attempts; its state is that of the newest attempt."""
+    """A task with its attempts. The task has the state of its newest attempt."""
 
     launch: Launch
     attempts: tuple[Attempt, ...]
@@ -176,8 +176,8 @@ class Task(Value):
     def first_try(self, number: int) -> Attempt:
         """Return the attempt of which the attempt `number` is an automatic retry.
 
-        Returns the attempt itself if it is no automatic retry. The effects of an attempt and its automatic retries are
-        reported together.
+        Returns the attempt `number` itself if it is not an automatic retry. The effects of an attempt and its automatic
+        retries are reported together.
         """
         while number > 1 and self.attempts[number - 1].automatic:
             number -= 1

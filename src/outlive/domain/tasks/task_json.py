@@ -31,7 +31,7 @@ class OutputView(Value):
 def task_json(
     task: Task, output: OutputView, now: datetime, effects: dict[str, object] | None = None
 ) -> dict[str, object]:
-    """Return a task as JSON values; the caller sets `git` and `agent`."""
+    """Return a task as JSON values. The caller must set `git` and `agent`."""
     launch, attempt = task.launch, task.current
     return {
         "id": launch.id,
@@ -95,7 +95,7 @@ def _attempt_json(attempt: Attempt, now: datetime) -> dict[str, object]:
 
 
 def _attempt_of_agent(agent: AgentResult) -> dict[str, object]:
-    """Return what is known of an attempt of an agent, without its answer."""
+    """Return the result of an agent's attempt as JSON values, without the answer."""
     return {
         "client": agent.client,
         "model": agent.model,
@@ -110,7 +110,7 @@ def _attempt_of_agent(agent: AgentResult) -> dict[str, object]:
 def duration_s(attempt: Attempt, now: datetime) -> float | None:
     """Return how many seconds an attempt ran until its end or until now.
 
-    Returns None if this is not known.
+    Returns None if the start or the end is not known.
     """
     end = attempt.ended_at if attempt.settled_at is not None else now
     if attempt.started_at is None or end is None:

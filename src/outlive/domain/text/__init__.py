@@ -1,1 +1,1 @@
-"""Text for people and models: it is sanitized, masked and shortened."""
+"""Text for people and models, which is made harmless, masked and shortened."""

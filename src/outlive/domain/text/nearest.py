@@ -8,13 +8,16 @@ if TYPE_CHECKING:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is most similar to a word; None if none is similar."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
+    """Return the known word that is most similar to `word`, or None."""
+    from difflib import get_close_matches  # noqa: PLC0415 - imported here, because only an error message needs it
 
     return next(iter(get_close_matches(word, list(known), 1)), None)
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """Return the hint for an unknown word: a similar known word, else another text."""
+    """Return the hint for an unknown word.
+
+    The hint names a similar known word. If there is none, the hint is `otherwise`.
+    """
     close = nearest(word, known)
     return otherwise if close is None else f"did you mean {close}?"

@@ -5,8 +5,8 @@ A masked text still shows which secret was masked: `ghp_[redacted]`, `DB_PASSWOR
 to a name such as `..._TOKEN` or `password` may be a secret. The values `$TOKEN`, `<token>`, `/run/secrets/x`, `str` and
 `next(tokens)` are not secrets.
 
-Call `plain` before masking, because a color code may stand in the middle of a token. Cut a text to a width after
-masking, because half a secret is recognised less often than a whole secret.
+Call `plain` before masking, because a color code in the middle of a token would hide the token. Cut a text to a width
+only after masking, because a part of a secret is recognised less often than the whole secret.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from outlive.domain.text.secret_lines import Finder, Prefilter
 
 MASK = "[redacted]"
-# The first pass masks the secrets, and the second pass confirms that the text does not change any more. A third pass is
-# rarely needed: a mask may replace a text that an earlier pattern had taken for a name. Without this limit, hostile
-# output could need many passes.
+# The largest number of passes over a text. The first pass masks the secrets, and the second pass confirms that the text
+# does not change any more. A third pass is rarely needed: a mask may replace a text that an earlier pattern had taken
+# for a name. Without this limit, hostile output could need many passes.
 _PASSES = 4
 # In texts of at least this length, it is faster to search first for the lines that may contain a secret.
 _LARGE = 16 << 10
-# Signs of two letters are left out. Otherwise a prompt that ends with these letters would be held back, because it
-# could be the beginning of a token.
+# A sign is a text that a token contains. Signs of two letters are left out. Otherwise a prompt that ends with these
+# letters would be held back, because the letters could be the beginning of a token.
 _BEGINNINGS = tuple(sign for sign in patterns.TOKEN_SIGNS if sign not in patterns.DISCORD_SIGNS)
 # The separator between lines that are masked as one text. No rule matches the separator, or a text that contains it.
 _APART = b'\n"\n'
@@ -39,7 +39,10 @@ _prefilters: list[Prefilter] = []
 
 
 def redact(text: str) -> str:
-    """Return the text with its secrets masked; masking it again changes nothing."""
+    """Return the text with its secrets masked.
+
+    To mask the result again changes nothing.
+    """
     if len(text) < _LARGE:
         unbroken = _unbroken(text)
         return _mask_lines(_without_keys(text, has_sign=any(sign in unbroken for sign in patterns.KEY_SIGNS)))
@@ -47,7 +50,10 @@ def redact(text: str) -> str:
 
 
 def _mask_large(text: str, prefilter: Prefilter) -> str:
-    """Return a large text masked. Only lines that may have a secret are checked."""
+    """Return a large text with its secrets masked.
+
+    Only lines that may have a secret are checked.
+    """
     data = text.encode("utf-8", "surrogatepass")
     bare = _without_keys(text, has_sign=prefilter.has_key_sign(data))
     if bare is not text:
@@ -90,7 +96,7 @@ def _mask_apart(lines: list[bytes], mask: Callable[[str], str]) -> list[bytes] |
 def _without_keys(text: str, *, has_sign: bool) -> str:
     """Return the text without private keys.
 
-    `has_sign` says whether the text has a sign of a private key without markers.
+    `has_sign` says whether the text contains one of the texts that show a private key without markers.
     """
     if "PRIVATE KEY-----" in text or "PRIVATE KEY BLOCK-----" in text:
         text = "".join(_without_marked_keys(text))
@@ -100,13 +106,13 @@ def _without_keys(text: str, *, has_sign: bool) -> str:
 
 
 def _mask_lines(text: str) -> str:
-    """Return the text with every rule applied until nothing changes."""
+    """Return the text after applying all rules until nothing changes."""
     before, text = text, _once(text)
     return text if text == before else _mask_again(text)
 
 
 def _mask_again(text: str) -> str:
-    """Return a masked text with every rule applied again until nothing changes."""
+    """Return a masked text after applying all rules again until nothing changes."""
     for _ in range(_PASSES - 1):
         before, text = text, _once(text)
         if text == before:
@@ -115,7 +121,7 @@ def _mask_again(text: str) -> str:
 
 
 def _once(text: str) -> str:
-    """Return the text with every rule applied once, in the order of the rules."""
+    """Return the text after applying each rule once, in the order of the rules."""
     seen = f"{text}\n{text.lower()}"
     for signs, pattern, replace in _RULES:
         if any(sign in seen for sign in signs):
@@ -126,10 +132,10 @@ def _once(text: str) -> str:
 def _prefilter() -> Prefilter:
     """Return the prefilter of large texts, which is made once.
 
-    `functools.cache` would do the same, but importing it costs 3 ms, and few texts are large.
+    `functools.cache` would do the same, but its import takes 3 ms, and only few texts are large.
     """
     if not _prefilters:
-        from outlive.domain.text.secret_lines import Prefilter  # noqa: PLC0415 - only a large text needs it
+        from outlive.domain.text.secret_lines import Prefilter  # noqa: PLC0415 - imported here, because only a large text needs it
 
         _prefilters.append(Prefilter(finders()))
     return _prefilters[0]
@@ -173,9 +179,9 @@ def _ends_in_netrc(text: str) -> bool:
 
 
 def redact_words(words: Sequence[str]) -> list[str]:
-    """Return the words of a command, each masked as in the whole command.
+    """Return the words of a command, masked as if the whole command were masked.
 
-    The words cannot be masked one by one: often, only the option before a word shows that the word is a password.
+    A word cannot be masked by itself, because often only the option before the word shows that it is a password.
     """
     shown = []
     program = [(at, each) for at, each in enumerate(words) if not each.startswith("-")][:4]
@@ -194,9 +200,9 @@ def _is_name(word: str) -> bool:
 
 
 def _sub(pattern: str, replace: Callable[[Match[str]], str], text: str) -> str:
-    """Return the text after `re.sub`.
+    """Return the result of `re.sub`.
 
-    `re` is imported late, so that a launch does not load it.
+    The import of `re` is in this function, so that a launch does not load it.
     """
     from re import sub  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
@@ -204,7 +210,10 @@ def _sub(pattern: str, replace: Callable[[Match[str]], str], text: str) -> str:
 
 
 def _without_marked_keys(text: str) -> Iterator[str]:
-    """Yield the text without the content of private keys, complete or not."""
+    """Yield the text without the content of private keys.
+
+    A key may lack its beginning or its end.
+    """
     from re import finditer, match, search, split  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     pieces = ["", *split(patterns.MARKER, text), ""]
@@ -228,10 +237,10 @@ def _mask_token(match: Match[str]) -> str:
 
 
 def _mask_key_body(match: Match[str]) -> str:
-    """Mask lines of base64 if they have a sign that only private keys have.
+    """Mask lines of base64 that contain a text (sign) that only private keys contain.
 
     A line break may divide the sign. Lines without a sign are not masked, because they may be a certificate or an
-    image. They may also be the middle of a key, which is then not recognised.
+    image. The middle part of a key has no sign and is not masked either.
     """
     from re import search  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
@@ -240,7 +249,7 @@ def _mask_key_body(match: Match[str]) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """Return the text without its line ends, escaped or not. They may divide a sign."""
+    """Return the text without blanks and line ends, so that they do not divide a sign."""
     return text.replace("\\r", "").replace("\\n", "").translate(_BLANK)
 
 
@@ -277,7 +286,7 @@ def _mask_user(match: Match[str]) -> str:
 
 
 def _mask_cookies(match: Match[str]) -> str:
-    """Return the cookies. Mask each one that looks random or belongs to a login."""
+    """Return the cookies. A cookie that looks random or belongs to a login is masked."""
     return _sub(patterns.COOKIE, _mask_cookie, match[0])
 
 
@@ -342,7 +351,7 @@ def _mask_assigned(match: Match[str]) -> str:
 
 
 def _masked(match: Match[str], kind: str, value: str) -> str:
-    """Return the match with a mask in place of the value that begins a group."""
+    """Return the match with a mask instead of `value`, which begins the group `kind`."""
     start = match.start(kind)
     return match.string[match.start() : start] + MASK + match.string[start + len(value) : match.end()]
 
@@ -386,9 +395,10 @@ def _is_quiet_secret(match: Match[str], value: str) -> bool:
 
 
 def _is_passphrase(key: str, value: str) -> bool:
-    """Return whether quoted words are a password, and not a text of a form.
+    """Return whether quoted words are a password, and not a label of a form.
 
-    Only people choose words as secrets, and only for passwords. A capital letter at the beginning shows a sentence.
+    Words are a secret only if a person chose them, and people choose words only for passwords. Words that begin with a
+    capital letter are a sentence.
     """
     words = [each.strip(".,:;!?()") for each in value.split()]
     is_sentence = words[0].istitle() and all(each.isalpha() and each.islower() for each in words[1:])
@@ -423,7 +433,7 @@ def _ends_line(match: Match[str]) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Return whether a value has both letters and digits, which few words have."""
+    """Return whether a value has letters and digits, and does not look like a name."""
     is_mixed = len(value) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
     return is_mixed and not _is_slug(value)
 
@@ -446,7 +456,7 @@ def _is_placeholder(value: str) -> bool:
 
 
 def _is_nothing(match: Match[str], value: str) -> bool:
-    """Return whether a value is no secret, whatever name it is assigned to."""
+    """Return whether a value cannot be a secret, whatever its name is."""
     from re import match as fits  # noqa: PLC0415 - imported here, so that a launch does not load `re`
     from re import search  # noqa: PLC0415
 
@@ -463,16 +473,15 @@ def _is_nothing(match: Match[str], value: str) -> bool:
 def _name_in_prose(match: Match[str]) -> str:
     """Return the name of an assignment.
 
-    If the sign is a colon, also return the word before the name.
-
-    The word before shows whether the name belongs to a secret: `unexpected token:` is the message of a parser.
+    If a colon follows the name, the result begins with the text before the name. This text shows whether the value is a
+    secret: `unexpected token:` is the message of a parser.
     """
     before = match.string[max(0, match.start() - 16) : match.start()] if ":" in match["sign"] else ""
     return before.rpartition("\n")[2] + match["name"]
 
 
 def _is_reference(value: str) -> bool:
-    """Return whether the value only refers to a secret, or is masked already."""
+    """Return whether the value only refers to a secret, or is already masked."""
     from re import match  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     is_masked = 0 <= value.find(MASK[:-1]) <= 28

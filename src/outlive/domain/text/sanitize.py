@@ -1,4 +1,4 @@
-"""The conversion of untrusted text into harmless text; fast functions for JSON."""
+"""The conversion of untrusted text into harmless text, and fast JSON functions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# C0 without tab and newline, and DEL.
+# The control characters of ASCII, except tab and newline.
 _STRIP_ASCII = dict.fromkeys((*range(0x9), *range(0xB, 0x20), 0x7F))
-# C1. Then characters that reorder or hide text: bidirectional controls, zero-width characters, tag characters, line and
-# paragraph separators, the byte order mark. The ranges become a table only for text that is not ASCII: the table has
-# thousands of entries, and most processes never need it.
+# The control characters above ASCII, and characters that reorder or hide text: bidirectional controls, zero-width
+# characters, tag characters, line and paragraph separators, and the byte order mark. The table of these ranges is made
+# only for text that is not ASCII, because the table has thousands of entries and most processes never need it.
 _INVISIBLE = (
     range(0x80, 0xA0),
     (0xAD,),
@@ -26,16 +26,17 @@ _INVISIBLE = (
     # format characters of shorthand and of musical notation
     range(0x1BCA0, 0x1BCA4),
     range(0x1D173, 0x1D17B),
-    range(0x13430, 0x13460),  # those of hieroglyphs
+    range(0x13430, 0x13460),  # format characters of hieroglyphs
     # fillers, joiners and selectors, which are invisible and can carry a hidden message
     (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0),
     range(0x180B, 0x1810),
     range(0xFE00, 0xFE10),
-    # tags, further selectors, and code points that Unicode reserves for more: fonts show nothing for them
+    # tags, further selectors, and reserved code points, for which fonts show nothing
     range(0xFFF0, 0xFFF9),
     range(0xE0000, 0xE1000),
 )
-# The empty pattern of braille looks like a space. Plots that are made of braille need its width.
+# The empty braille pattern looks like a space. It becomes a space, so that plots of braille characters keep their
+# width.
 _BLANKS = {0x2800: " "}
 _strip: dict[int, str | None] = {}
 # The parts of escape sequences: the characters that begin a string, the parameters of a CSI sequence, and the
@@ -64,7 +65,7 @@ def plain(text: str) -> str:
     if text.isascii():
         return text.translate(_STRIP_ASCII)
     table = _strip_table()
-    # Most lines have nothing to remove, and this is found out much faster than they are translated.
+    # Most lines contain nothing to remove. It is much faster to check a line than to translate it.
     lines = text.split("\n")
     text = "\n".join([line if line.isascii() and line.isprintable() else line.translate(table) for line in lines])
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -85,16 +86,17 @@ def shown(text: str) -> str:
 
     Characters that hide or reorder text are removed first, because they could hide a secret or a tag.
     """
-    from outlive.domain.text.redact import redact  # noqa: PLC0415 - a launch shows nothing
+    from outlive.domain.text.redact import redact  # noqa: PLC0415 - imported here, because a launch loads this module but shows no text
     from outlive.domain.text.wrapper_tags import without_wrapper_tags  # noqa: PLC0415
 
     return without_wrapper_tags(redact(plain(text)))
 
 
 def masked(text: str) -> str:
-    """Return the text for programs: its secrets are masked, the rest is unchanged.
+    """Return the text with its secrets masked and without other changes, for programs.
 
-    If a secret has a color code or an invisible character in the middle, all such characters of the text are removed.
+    If a secret contains color codes or invisible characters, all color codes and invisible characters are removed from
+    the text.
     """
     from outlive.domain.text.redact import redact  # noqa: PLC0415 - imported here, because a launch loads this module but shows no text
 
@@ -108,9 +110,10 @@ def masked(text: str) -> str:
 def visible(text: str) -> str:
     """Return the text with invisible characters as escapes and with harmless tags.
 
-    This is for names and paths. `plain` would remove characters, so the result could be the name of another file.
+    This function is for names and paths. `plain` would remove characters, so its result could be the name of another
+    file.
     """
-    from outlive.domain.text.wrapper_tags import without_wrapper_tags  # noqa: PLC0415 - a launch shows nothing
+    from outlive.domain.text.wrapper_tags import without_wrapper_tags  # noqa: PLC0415 - imported here, because a launch loads this module but shows no text
 
     if not text.isascii() or not text.isprintable():
         table = _strip_table()
@@ -136,8 +139,8 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-# The number of characters that are read in addition to the width of the line. Masks and joined spaces make a text
-# shorter, so without these characters the line would not be filled.
+# The number of characters that are read in addition to four times the width of the line. Masks and joined spaces make a
+# text shorter, so that the line would not be filled without these characters.
 _BEYOND_WIDTH = 2000
 
 
@@ -153,8 +156,8 @@ def one_line(text: str, width: int) -> str:
 def _without_escapes(text: str) -> Iterator[str]:
     """Yield the text between ECMA-48 escape sequences.
 
-    A malformed sequence ends where it becomes malformed. Otherwise it could hide the text after it. The text is split
-    only once, so many sequences do not slow this down.
+    A malformed sequence ends where it becomes malformed, because otherwise it could hide the text after it. The text is
+    split only once, so that many sequences do not take long.
     """
     first, *rest = text.replace("\x9b", "\x1b[").split("\x1b")
     yield first
@@ -168,7 +171,7 @@ def _without_escapes(text: str) -> Iterator[str]:
             ends = [at for end in "\x07\x9c\n" if (at := piece.find(end)) >= 0]
             is_in_string = not ends
             if ends:
-                yield piece[min(ends) :]  # the terminator itself is invisible, and a newline stays
+                yield piece[min(ends) :]  # `plain` removes the terminator, except a newline
         elif kind == "[":
             yield _without_final(piece[1:].lstrip(_PARAMETERS), "@")
         elif kind and kind in _INTERMEDIATES:
@@ -215,7 +218,7 @@ def from_json(text: str) -> object:
     except (StopIteration, SystemError):
         value, end = None, -1
     if end < 0 or text[end:].strip(" \t\n\r"):
-        from json import loads  # noqa: PLC0415 - imported only for its error, which states what is wrong with the text
+        from json import loads  # noqa: PLC0415 - imported only to raise an error that says what is wrong with the text
 
         parsed: object = loads(text)
         return parsed

@@ -1,11 +1,11 @@
 """The search for the lines of a large text that may contain a secret.
 
-The exact patterns of `secret_patterns` are slow. So a prefilter of loosened patterns first finds the lines that the
-exact patterns must check. A loosened pattern matches in every line in which the exact pattern matches, so the prefilter
+The exact patterns of `secret_patterns` are slow. So a prefilter first finds the lines that the exact patterns must
+check. The prefilter has simpler patterns, which match in every line in which the exact patterns match. So the prefilter
 does not change the result.
 
 There are two engines to find the lines. The standard library's `re` searches for words that every secret of a kind
-contains, and then for the loosened patterns in the lines with these words. RE2 searches for all patterns at once. RE2
+contains, and then for the simpler patterns in the lines with these words. RE2 searches for all patterns at once. RE2
 is used if it is installed (`pip install outlive[fast]`).
 """
 
@@ -27,7 +27,7 @@ _NETRC_NAMES = (b"machine", b"login", b"account", b"default")
 _NETRC_NEAR = 4096
 """The number of bytes before a `password` that are searched for the rest of its netrc entry."""
 _NETRC_CLOSE = 128
-"""The number of bytes that are searched first. They nearly always have all the words."""
+"""The number of bytes that are searched first. These bytes nearly always have all words of the entry."""
 _NETRC_WORDS = 8
 """The largest number of words before the password of an entry: seven, and one more that may be incomplete."""
 _BLANK = b" \t\n\r\v\f"
@@ -38,7 +38,7 @@ class Finder(Value):
     """The patterns that find the lines of one kind of secret."""
 
     signs: tuple[str, ...]
-    """Texts, called signs. Each match of a pattern contains at least one of them."""
+    """Texts, called signs. Each match of a pattern contains at least one sign."""
     found: tuple[str, ...]
     """The exact patterns."""
     is_exact: bool = False
@@ -70,7 +70,7 @@ class Prefilter:
     def has_key_sign(self, data: bytes) -> bool:
         """Return whether a text has a sign of a private key.
 
-        A line break may divide the sign.
+        The sign is found even if a line break divides it.
         """
         return self._has_key_sign(data.replace(b"\\r", b"").replace(b"\\n", b"").translate(None, _BLANK))
 
@@ -91,7 +91,7 @@ def loosened(pattern: str, *, is_possessive: bool = True) -> str:
 
 
 def _loose(text: str, *, is_possessive: bool, may_end: bool) -> str:
-    """Return a part of a pattern, loosened.
+    """Return a looser form of a part of a pattern.
 
     With `may_end`, the result ends at the first unbounded repetition.
     """
@@ -144,7 +144,7 @@ def _search_with_re(finders: Sequence[Finder]) -> Callable[[bytes], Iterator[Spa
 
     def in_case(text: str, *, is_exact: bool) -> Pattern[bytes]:
         # Pattern and text are both converted to lower case. A pattern that ignores case would be much slower, because
-        # `re` could not search for the first characters of the pattern.
+        # then `re` could not search for the first characters of the pattern.
         return compiled((text if is_exact else text.replace("(?i:", "(?:").lower()).encode())
 
     # Two searches, each for half of the first characters, are faster than one search for all first characters.
@@ -242,14 +242,17 @@ def _netrc_entries(data: bytes) -> Iterator[Span]:
         if is_cut or b"\\" in b"".join(last) or any(each.endswith(_NETRC_NAMES) for each in last):
             close = max(0, len(near) - _NETRC_CLOSE)
             words = [each.start() for each in word.finditer(near, close)]
-            if len(words) <= _NETRC_WORDS:  # the first of them may be incomplete
+            if len(words) <= _NETRC_WORDS:  # the first word may be incomplete
                 words = [each.start() for each in word.finditer(near)]
             first = 0 if is_cut else words[-_NETRC_WORDS:][0]
             yield _line_at(data, begin + first)[0], _line_at(data, following.end())[1]
 
 
 def _any_of(texts: Sequence[str]) -> str:
-    """Return a pattern that matches any of the texts, and tries each beginning once."""
+    """Return a pattern that matches any of the texts.
+
+    Texts with a common beginning share it in the pattern, so that it is tried only once.
+    """
     from re import escape  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
     tails: dict[str, list[str]] = {}

@@ -1,18 +1,19 @@
 r"""The patterns and words by which `redact` finds texts that may be secrets.
 
-There are few patterns, and they are precise, because a mask over ordinary text may hide the line that a reader needs.
+There are few patterns, and they are precise, because a mask over ordinary text may hide what a reader needs.
 
-The time of every pattern is proportional to the length of the text. For this, an unbounded part is possessive or is the
-end of the pattern, and cannot match across a place where the next match might begin. Only single characters are
-repeated possessively, because Python 3.11 before 3.11.5 has a bug in possessive groups.
+The time of every pattern must be proportional to the length of the text. So an unbounded repetition must be possessive,
+or be the end of the pattern. An unbounded repetition must also not match across a place where the next match might
+begin. Only single characters are repeated possessively, because Python 3.11 before 3.11.5 has a bug in
+possessive groups.
 """
 
 from __future__ import annotations
 
 # --- formats: the group is the part that is kept ---------------------------------------------------------
 
-# A word counts as random if it has a digit among its first twenty characters, or at least 32 characters. An English
-# word has neither.
+# A word counts as random if it has a digit among its first twenty characters, or at least 32 characters. No
+# English word is like this.
 _RANDOM = r"(?=[A-Za-z]{0,19}\d|[A-Za-z0-9]{32})[A-Za-z0-9]{20,}"
 FORMATS = (
     r"(gh[oprsu]_)(?:[A-Za-z0-9]{10}|\d{1,12}_eyJ)\w*",  # GitHub
@@ -23,7 +24,7 @@ FORMATS = (
     r"(AIza)[\w-]{20,}",  # Google: API key, access token, client secret
     r"(ya29\.)[\w-]{10,}(?:\.[\w-]+)*",
     r"(GOCSPX-|AQ\.Ab8)[\w-]{16,}",
-    r"(xox[a-z]-|xapp-\d-)[\w-]{10,}",  # Slack; the next lines match webhooks whose URL is the only secret
+    r"(xox[a-z]-|xapp-\d-)[\w-]{10,}",  # Slack. The next two patterns match webhooks whose URL is the only secret
     r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[\w/-]{8,}",
     r"(discord(?:app)?\.com/api/webhooks/)\d+/[\w-]{8,}",
     r"(sk-ant-)[\w-]{8,}",  # Anthropic
@@ -61,8 +62,8 @@ FORMATS = (
     # JSON Web Tokens. Two parts are enough, because a text that begins in the middle of a token lacks the first part.
     r"(?<![_-])(eyJ)[\w-]{8,}+\.[\w-]{16,}+(?:\.[\w-]+)*",
 )
-# Before a token there is the end of a word, a line end that is escaped in JSON, a character that is escaped in a URL,
-# or the `bot` of a Telegram URL.
+# A token may begin at the beginning of a word, after a line end that is escaped in JSON, after a character that is
+# escaped in a URL, or after the `bot` of a Telegram URL.
 TOKEN = r"(?a)(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=/bot))(?:" + "|".join(FORMATS) + ")"
 DISCORD_SIGNS = ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
 TOKEN_SIGNS = (
@@ -96,8 +97,8 @@ BASE64_LINES = (
     rf"{_LINE_START}[A-Za-z0-9+/]{{16,}}+={{0,2}}(?:{_NEXT_LINE}[A-Za-z0-9+/]{{16,}}+={{0,2}})*"
     rf"(?:{_NEXT_LINE}[A-Za-z0-9+/]{{1,15}}={{1,2}})?"
 )
-# Signs that only a private key contains. They are the beginning of each kind of key, the exponent of an RSA key with
-# the number after it (a public key has no such number), and the marker in base64, as Kubernetes stores it.
+# Signs: texts that only a private key contains. They are the beginning of each kind of key, the exponent of an RSA key
+# with the number that follows only in a private key, and the marker in base64, as Kubernetes stores it.
 KEY_SIGN = (
     r"(?a)MII[\w+/]{3}IBA(?:AK[BC]|DANBgkqhkiG9w0BAQ)|AgMBAAECg[gY]|IDAQABAo[IG]|CAwEAAQK[CB]"
     r"|MHcCAQEEI|MIGkAgEBBD|MIHcAgEBBE|MI(?:GH|G2|Hu)AgEAMB[AM]GByqGSM49|MC4CAQAwBQYDK2V|b3BlbnNzaC1rZXktdjEA"
@@ -108,7 +109,7 @@ KEY_SIGNS = (
     *("MIHcAgEBBE", "ByqGSM49", "MC4CAQAwBQYDK2V", "b3BlbnNzaC1rZXktdjEA", "LS0tLS1CRUdJTi"),
 )
 
-# --- places: every value there is a secret, whatever it looks like ----------------------------
+# --- places: every value in these places is a secret, whatever it looks like -------------------
 
 # A value: a text in quotes, a text in escaped quotes, or a word.
 VALUE = (
@@ -117,7 +118,8 @@ VALUE = (
     r"""|(?P<word>[^\s"'`;&|<>\\]++(?:\\(?!["'nrt])[^\s"'`;&|<>\\]*+)*))"""
 )
 _SAID_NAMES = ("password", "passphrase", "passcode", "api key", "secret key")
-# Sentences that state a password. The signs name the password too: " was" alone is in most sentences about a task.
+# Sentences that state a password. The signs consist of the name and the verb, because " was" alone occurs in many texts
+# without a password.
 SAID = (
     rf"""(?ai)(?<![\w-])(?:{"|".join(_SAID_NAMES)}) """
     rf"""(?P<sign>(?:is|was):? ++(?:generated for [^\s:]++: ++)?)`?{VALUE}"""
@@ -129,11 +131,11 @@ SQL = (
     rf"""|(?:with|login|encrypted) password) (?=["']){VALUE}"""
 )
 SQL_SIGNS = ("identified ", "password '", 'password "')
-# The value ends at the last @, because people forget to escape an @ in a password.
+# A URL with a password. The password ends at the last @, because people forget to escape an @ in a password.
 URL = r"""://[^\s/?#:@"'<>]*+:(?P<word>[^\s/?#"'<>,]+)@(?!sha256:)"""
 # A user name in a URL that looks like a token, such as the key of a Sentry DSN.
 URL_USER = r"""(?a)://(?P<word>[\w-]{20,}+)@(?!sha256:)"""
-# All cookies of a request, a response or a command. The patterns after this one match each single cookie.
+# All cookies of a request, a response or a command. `COOKIE` then matches each single cookie.
 COOKIES = r"""(?ai)(?<![\w-])(?:set-)?cookie\\*+["']?[ \t]*+[:=][ \t]*+\\*+["']?[\w.-]{1,80}=[^\n"'\\]++"""
 CURL_COOKIES = r"""(?a)(?<![\w.-])curl [^\n]*+"""
 CURL_COOKIE = r"""(?a)(?<= )(?:-[0146fgiklnpqsvGILNORS]*b|--cookie)[ =]?(?:'[^'\n]*+'|"[^"\n]*+"|[^\s'"]++)"""
@@ -168,8 +170,8 @@ NETRC_BEGUN = (
     r"(?m)^[ \t]*(?:machine\s+\S+|default(?=\s+login))(?:\s+(?:login|account)\s+\S+){0,2}"
     r"(?:\s+(?:login|account|password))?\s*\Z"
 )
-# Options that mean a password only in one program. A row has the program's name, the pattern of the command before the
-# option, and the option.
+# Options that mean a password only in one program. A row has a text that the command contains, the pattern of the whole
+# command, and the pattern of the option.
 PROGRAMS = (
     ("mysql", r"(?a)(?<![\w.-])mysql\w*+ [^\n|;&]*+", r""" ["']?-p(?![\d:.]+(?:\s|\Z))"""),
     ("mariadb", r"(?a)(?<![\w.-])mariadb[a-z-]*+ [^\n|;&]*+", r""" ["']?-p(?![\d:.]+(?:\s|\Z))"""),
@@ -216,27 +218,26 @@ PROGRAMS = (
     ("smbclient", r"smbclient [^\n|;&]*+", r""" (?:-U ?|--user[ =])["']?[^\s%"'-][^\s%"']*+%"""),
 )
 
-# --- names: a value assigned to them is a secret if it looks like one ------------------------
+# --- names: a value that is assigned to these names is a secret if it looks like a secret -----
 
 _KEY = (
     r"(?P<key>token|secret|passw(?:or)?d|passphrase|credentials|(?:api|access|private|secret|account|master|encryption"
     r"|signing|subscription|functions|admin|app)[_-]?key"
     r"|secret_key_base|(?<=;)pwd|(?<=; )pwd|(?<![A-Za-z0-9])_auth|(?<![A-Za-z0-9])psk"
-    # The credentials of a registry in Docker's `config.json`: other files have the name `auth` for other things.
+    # The credentials of a registry in Docker's `config.json`. Other files use the name `auth` for other values.
     r"""|(?<=["'])auth(?=\\*+["'][ \t]*+:[ \t]*+\\*+["'][A-Za-z0-9+/]{12,}+={0,2}\\*+["'])"""
     r"|(?:db|database|smtp|mail|ftp|ldap|bind|redis|mysql|postgres|mongo|proxy|ssh|sudo|root|admin|user|become)"
     r"_(?:pass|pwd?))"
 )
 # The part of a name before the key word.
 LEAD = r"[\w.-]{0,60}?"
-# The beginning of a name. Before it there may be a character that is escaped in a URL.
+# The beginning of a name. A character that is escaped in a URL may precede the name.
 _NAME_START = r"(?:(?<![\w.%-])|(?<=%[0-9a-f]{2})|(?<=%)(?![0-9a-f]{2}))"
 ASSIGNED = (
     rf"""(?ai){_NAME_START}(?P<name>{LEAD}{_KEY})"""
     rf"""\\*+["']?\]?(?P<sign>[ \t]*+(?:=>|:=|=(?!=)|:(?!:))[ \t]*+|%3D){VALUE}"""
 )
-# An assignment that stands in quotes as a whole, as in a shell, so that the value may have spaces. A command after `-c`
-# is excluded.
+# An assignment in quotes, as in a shell. Its value may have spaces. A command in quotes after `-c` is excluded.
 ASSIGNED_WHOLE = (
     rf"""(?ai)(?<=(["']))(?<!-c ["'])(?P<name>{LEAD}{_KEY})(?P<sign>=)"""
     r"""(?P<whole>[^"'&;\n]++(?:(?!\1|[&;][\w-]{1,40}=)["'&;][^"'&;\n]*+)*)(?=\1|[&;])"""
@@ -273,7 +274,7 @@ VERSION = (
     r"(?a)(?:[~^=]|[<>]=?)?v?\d{1,4}(?:\.(?:\d{1,6}|[x*])){1,3}(?:-[a-z]{1,8}(?:\.\d{1,6})*)?(?:$|\()"
     r"|(?:workspace|npm|patch|link|portal|catalog|git\+[a-z]{3,5}):|(?:latest|next|canary)$"
 )
-# Words that end in a number, such as `us-east-1` or `db-credentials-2`, are names and no secrets.
+# Words that end in a number, such as `us-east-1` or `db-credentials-2`, are names and not secrets.
 SLUG = r"[a-z]{2,}(?:-[a-z]+)+-?[0-9]{1,2}[a-f]?$"
 NOTHING = frozenset(("true", "false", "yes", "no", "on", "off", "null", "none", "nil", "undefined"))
 PROSE = frozenset(

@@ -12,7 +12,7 @@ _LARGEST = 1 << 50
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the duration that a text states; raise `UserError` if it states none."""
+    """Return the duration that a text states, or raise `UserError`."""
     total, rest = 0.0, text.strip().lower()
     while rest:
         digits = _leading(rest, "0123456789.")
@@ -29,7 +29,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def parse_size(text: str) -> int:
-    """Return the number of bytes that a text states; raise `UserError` if none."""
+    """Return the number of bytes that a text states, or raise `UserError`."""
     given = text.strip().upper().removesuffix("IB").removesuffix("B")
     digits = _leading(given, "0123456789.")
     unit = given[len(digits) :].strip()

@@ -1,8 +1,8 @@
-"""The tags of agent clients' own messages, which are made harmless in other text.
+"""The tags that agent clients put around their own messages to a model.
 
-If an output contained `</system-reminder>`, the client's message would end there. The model would take the rest of the
-output for text of the user. So such a tag becomes `[/system-reminder]`. Other markup is kept, because people search
-outputs for markup.
+Other text that Outlive shows must not contain these tags. If an output contained `</system-reminder>`, the client's
+message would end there, and the model would take the rest of the output for text of the user. So this tag becomes
+`[/system-reminder]`. Other markup is kept, because people search outputs for markup.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _GAP = rf"{_BLANK}{{0,20}}"
 # In `List<UserMessage>`, the text in brackets is a type and not a tag. So directly after a word, a tag must have a
 # slash or several words.
 _START = rf"(?:(?<!\w<)|(?={_GAP}/|[a-z]+[-_:\s]|[|]))"
-# The pattern for a text in lower case. It begins with one character, and tests one more before the names, so that a
-# search runs past ordinary text at the speed of memory.
+# The pattern for a text in lower case. It begins with a fixed character, and tests the next character before the names.
+# So a search passes over ordinary text very fast.
 _REST = rf"{_BLANK}{{0,40}}(?:/{_GAP})?(?=[a-z|])(?:{_NAME})(?![\w.:-])[^<>]{{0,200}}(?P<end>>)?"
 TAG = rf"<(?=[\s\\/a-z|]){_START}(?={_REST})"
 
@@ -86,7 +86,7 @@ def without_wrapper_tags(text: str) -> str:
 
 
 def json_without_wrapper_tags(document: str) -> str:
-    r"""Return an ASCII JSON document with the same values and escaped tags (`\u003c`)."""
+    """Return an ASCII JSON document with the same values and with tags escaped."""
     if "<" not in document:
         return document
     return _replaced(document, document.lower(), opening="\\u003c", closing=">")
@@ -97,7 +97,7 @@ def _replaced(
 ) -> str:
     """Return the text with other brackets where the folded text has a tag.
 
-    `places` has the place in the text of each folded character. None means that the places are the same.
+    `places` has the place in `text` of each character of `folded`. None means that the places are the same.
     """
     from re import finditer  # noqa: PLC0415 - imported here, because a launch shows no text and `re` is slow to import
 
@@ -125,5 +125,5 @@ def _folded(text: str) -> str:
             parts = normalize("NFKD", character.lower()) or character
             if all(map(combining, parts[1:])):
                 table[ord(character)] = parts[0].translate(_CONFUSABLE)
-    # Most lines are ASCII, for which `lower` is much faster and gives the same.
+    # Most lines are ASCII. For these lines, `lower` is much faster than the table and gives the same result.
     return "\n".join([line.lower() if line.isascii() else line.translate(table) for line in text.split("\n")])

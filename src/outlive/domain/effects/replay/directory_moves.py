@@ -2,9 +2,9 @@
 
 The first name of a path is its name when the task began.
 
-The call that moves a directory names none of the files in it. So the first call about such a file may use the file's
-new name. If a call creates a file under the old name, the file may have existed before: the moved directory may contain
-it.
+The call that moves a directory does not name the files in the directory. So the first call about one of these files may
+use the file's new name. If a call creates a file under the old name, a file with this name may have existed when the
+task began. This first file may now be in the moved directory.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     Moved = tuple[str, int, int]
 
 MOST_MOVES = 200
-"""The number of moves that are followed.
+"""The number of moves of directories that are followed.
 
-More moves would take too long, because all known paths are searched for each.
+To follow more moves would take too long, because each move needs a search through all known paths.
 """
 
 
@@ -31,10 +31,13 @@ class DirectoryMoves:
         self._homes: dict[str, Moved] = {}
         """The present name of each moved directory, by its first name.
 
-        The present name is empty if it is outside of the tree.
+        The present name is empty if the directory is now outside of the task's repositories (the tree).
         """
         self._outside: dict[str, bool] = {}
-        """Whether a call has named a path in a directory outside of the tree, by the directory's name there."""
+        """Whether a call has named a path in a directory since it left the tree.
+
+        The key is its name outside of the tree.
+        """
 
     def add(self, at: int, by: int, source: str, target: str) -> bool:
         """Record a move in the tree. Return whether the directory got its first name back."""
@@ -59,7 +62,7 @@ class DirectoryMoves:
     def home_of(self, source: str) -> str:
         """Return the first name of a directory.
 
-        The name is empty if the directory was created under the old name of a moved directory.
+        Returns an empty text if the directory was created under the old name of a moved directory.
         """
         return self._origin(0, 0, source)[0]
 
@@ -83,14 +86,18 @@ class DirectoryMoves:
             above = above.rpartition("/")[0]
 
     def was_touched_outside(self, name: str) -> bool:
-        """Return whether a call named a path in a directory after it had left the tree.
+        """Return whether a call named a path in a directory outside of the tree.
 
-        `name` is the directory's name outside of the tree. Returns True if no directory is known to have got this name.
+        `name` is the directory's name outside of the tree. Returns True if no move of a directory to this name is
+        known.
         """
         return self._outside.get(name, True)
 
     def is_back_from_outside(self, target: str) -> bool:
-        """Return whether a directory may be back in the tree. If so, forget its move."""
+        """Return whether a directory may have come back to the tree under its first name.
+
+        If so, also forget the move out of the tree.
+        """
         if target not in self._homes or self._homes[target][0]:
             return False
         del self._homes[target]
@@ -102,12 +109,11 @@ class DirectoryMoves:
         return found or ("" if source in self._homes else source, at, by)
 
     def origin_of(self, path: str) -> Moved | None:
-        """Return the first name of a path in a moved directory, with the move's time.
+        """Return the first name of a path in a moved directory.
 
-        The result also has the process that made the move.
-
-        The name is empty if the path had none when the task began, or if its first name is not known. Returns None if
-        no directory around the path has moved.
+        The result also has the time of the move and the process that made it. The name is empty if the path did not
+        exist when the task began, or if its first name is not known. Returns None if no directory around the path has
+        moved.
         """
         above = path.rpartition("/")[0] if self._origins else ""
         while above:
@@ -118,7 +124,10 @@ class DirectoryMoves:
         return None
 
     def left_from_above(self, path: str) -> Moved | None:
-        """Return the first name of the moved directory that once contained a path."""
+        """Return the first name of a moved directory, with its move's time and process.
+
+        When the task began, the name `path` lay in this directory. Returns None if there is no such directory.
+        """
         above = path.rpartition("/")[0] if self._homes else ""
         while above:
             if above in self._homes:

@@ -1,4 +1,4 @@
-"""The states in which a task left its paths, before later changes by others."""
+"""The states in which a task left its paths, before other processes changed them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KERNELS_CLOCK_LAGS_US = 20_000
 
 
 class FinalStates:
-    """The final state of each path, its last write and the kernel's change time."""
+    """The final state of each path, with the times of its last write and last change."""
 
     def __init__(self) -> None:
         self.held: dict[str, tuple[int, str]] = {}
@@ -25,7 +25,7 @@ class FinalStates:
         self._late_of: dict[str, int] = {}
         """The time of the task's end, for each path that changed between this end and the check."""
         self.taken: set[str] = set()
-        """Paths that the task moved or removed with its last call about them."""
+        """Paths that the task's last call about them moved or removed."""
         self.late: set[str] = set()
         """Paths that another process changed after the task's end.
 
@@ -34,9 +34,9 @@ class FinalStates:
         self._ended: int | None = None
         self._changed_at: Callable[[str], int] = lambda _: 0
         self.is_watched = False
-        """Whether file events were watched, and no system calls.
+        """Whether file events were watched instead of system calls.
 
-        Then the last change of a path may have been missed.
+        Then the last change of a path may be missing in the journal.
         """
 
     def add(self, at: int, state: str, path: str, *moments: str) -> None:
@@ -56,13 +56,13 @@ class FinalStates:
             self._touched[path] = int(touched)
 
     def end(self, at: int | None, changed_at: Callable[[str], int]) -> None:
-        """Record when the task ended; None if it still runs."""
+        """Record when the task ended, or None if the task still runs."""
         self._ended, self._changed_at = at, changed_at
 
     def as_left(self, path: str, history: PathHistory, found: str) -> str:
         """Return the state in which the task left a path whose present state is `found`.
 
-        Returns `UNREADABLE` if another process has changed the path and the state before this change is not known.
+        Returns `UNREADABLE` if another process has changed the path, and the state before that change is not known.
         """
         if not self._is_anothers(path, history.last_at, found):
             return found
@@ -83,17 +83,17 @@ class FinalStates:
     def _is_anothers(self, path: str, last_at: int, found: str) -> bool:
         """Return whether another process made the state `found` after the task's end.
 
-        A process that the task left running counts as the task. Returns False for a directory that was not checked,
-        because its time changes with its entries and so proves nothing.
+        A process that the task left running counts as a part of the task. Returns False for a directory that was not
+        checked. The time of a directory does not prove a change, because it changes whenever an entry changes.
         """
         if path in self.held or self._ended is None:
             return last_at <= self._late_of.get(path, -1)
         return last_at <= self._ended < self._changed_at(path) and found[:1] != "d"
 
     def find_unseen_end(self, path: str, history: PathHistory, final: str) -> None:
-        """Record when a path was restored after the observation had stopped.
+        """Record when the task restored a path after the observation had stopped.
 
-        The time of a directory proves nothing, because this time changes when the entries change.
+        Directories are left out, because the time of a directory changes whenever an entry changes.
         """
         at = self._changed_unseen(path, history.last_at)
         if not at or not history.is_as_found(final) or final[:1] == "d":
@@ -106,9 +106,9 @@ class FinalStates:
             self._written[path] = at
 
     def _changed_unseen(self, path: str, last_at: int) -> int:
-        """Return the kernel's time of a path's last change if it is later than `last_at`.
+        """Return the time of a path's last change by the kernel's clock.
 
-        Returns 0 if there was no later change during the task, or if the path was checked at the task's end.
+        Returns 0 if there was no change between `last_at` and the task's end, or if the path was checked at the end.
         """
         if path in self.held:
             return 0
@@ -116,20 +116,20 @@ class FinalStates:
         return changed if last_at < changed and (self._ended is None or changed <= self._ended) else 0
 
     def state_of(self, path: str) -> str:
-        """Return the state of a path at the task's end; empty if it was not checked."""
+        """Return the state of a path at the task's end, or "" if it was not checked."""
         return self.held.get(path, (0, ""))[1]
 
     def written_when_left(self, path: str, last_at: int) -> int:
-        """Return the time of a file's last write before the task's end; 0 if not known.
+        """Return the time of a file's last write before the task's end, or 0.
 
-        The time is not known if a call about the file followed the check, because a process that the task left running
-        may have written again.
+        0 means that the time is not known. This is so if a call about the file followed the check, because a process
+        that the task left running may have written to the file again.
         """
         at, state = self.held.get(path, (0, ""))
         return self._written.get(path, 0) if at >= last_at and state[:1] in ("f", "u") else 0
 
     def written_at(self, path: str) -> int:
-        """Return the time of a path's last write; 0 if this time is not known."""
+        """Return the time of a path's last write, or 0 if this time is not known."""
         return self._written.get(path, 0)
 
     def forget_write(self, path: str) -> None:
@@ -137,15 +137,15 @@ class FinalStates:
         self._written.pop(path, None)
 
     def was_touched(self, path: str, history: PathHistory) -> bool:
-        """Return whether a path may have changed, by the kernel's time of its last change.
+        """Return whether a path may have changed since the first call about it.
 
-        Returns True if this time is not known.
+        The kernel's time of the path's last change shows this. Returns True also if this time is not known.
         """
         touched = self._touched.get(path, 0)
         return not touched or touched >= history.first_at - _KERNELS_CLOCK_LAGS_US
 
     def possible(self, histories: Iterable[tuple[str, PathHistory]]) -> Iterable[tuple[str, Span]]:
-        """Yield each file that may have had another content for a while, with the span."""
+        """Yield each file that may have had other content for a while, with the span."""
         for path, history in histories:
             written = self._written.get(path, 0)
             if (
@@ -176,7 +176,7 @@ class FinalStates:
     def is_rewritten(self, path: str, history: PathHistory) -> bool:
         """Return whether a path was written and has the same content as before.
 
-        If the kernel's time shows no change, the write has failed and does not count.
+        If the kernel's time of the last change is older, the write has failed and does not count.
         """
         is_same = not history.windows and history.state != UNREADABLE
         return is_same and history.baseline[:1] != "d" and self.was_touched(path, history)

@@ -1,4 +1,4 @@
-"""Changes that other processes made to paths which the task had already restored."""
+"""Changes by other processes to paths that the task had already restored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from outlive.domain.effects.replay.path_history import UNREADABLE
 
 
 class ForeignChanges:
-    """Paths that other processes changed after the task had restored and closed them."""
+    """The paths that other processes changed after the task had restored them."""
 
     def __init__(self) -> None:
         self._held: dict[str, tuple[int, str]] = {}
@@ -29,7 +29,7 @@ class ForeignChanges:
         return held, True
 
     def changed(self, tops: tuple[str, ...]) -> tuple[Unattributed, ...]:
-        """Return the changed paths. Each has a name relative to its tree."""
+        """Return the changed paths, each with its name relative to its worktree."""
         inner = sorted(tops, key=len, reverse=True)
         named = ((path, next((top for top in inner if path.startswith(top)), "")) for path in self._others)
         return tuple(Unattributed(path=path, name=path[len(top) :], how="changed") for path, top in named)

@@ -1,4 +1,4 @@
-"""The sentences that report files whose changes are not fully known."""
+"""Gaps: sentences about files whose changes are not fully known."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class GitChanges:
 
     def __init__(self) -> None:
         self._places: list[tuple[str, bool, str]] = []
-        """Each git directory's path, whether it is the worktree's own, and the suffix that names the repository."""
+        """Each git directory: its path, whether only one worktree uses it, and the suffix that names the repository."""
         self._moves: list[Move] = []
         self._tried: dict[int, tuple[str, str]] = {}
         """The path and state of each directory that git tried to remove, by the index of the change in `_moves`."""
@@ -27,7 +27,7 @@ class GitChanges:
 
         `places` lists the top, the git directory and the common directory of each repository in turn.
 
-        The first repository is the task's own. The names of its changes do not mention the repository.
+        The first repository is the one in which the task was launched. The names of its changes have no suffix.
         """
         self._places = []
         for first in range(0, len(places), 3):
@@ -37,7 +37,10 @@ class GitChanges:
             self._places += [(git.rstrip("/") + "/", is_own, of) for git, is_own in both if git]
 
     def add(self, at: int, by: int, path: str, state: str, *, is_directory: bool, is_tidying: bool = False) -> None:
-        """Record a change of a path in a git directory. `state` is the state before."""
+        """Record a change of a path in a git directory.
+
+        `state` is the state before the change.
+        """
         git, is_own, of = next(each for each in self._places if path.startswith(each[0]))
         part = part_of_git(path[len(git) :], is_own=is_own, is_directory=is_directory)
         if is_tidying and part != "packed-refs":
@@ -53,7 +56,7 @@ class GitChanges:
     def told(self, is_there: Callable[[str, str], bool]) -> list[Move]:
         """Return the changes to report, without failed removals of directories.
 
-        A worktree that was added or removed stands for all changes within it.
+        If a worktree was added or removed, the changes within it are left out.
         """
         found = [move for number, move in enumerate(self._moves) if not self._is_in_vain(number, is_there)]
         worktrees = {what for _, what, _ in found if what.startswith("worktree ")}

@@ -34,7 +34,10 @@ class PathHistory:
         self.closed: list[tuple[int, int, int]] = []
         self.last_at = self.last_by = 0
         self.doubted: tuple[int, int] | None = None
-        """The change after which the path could not be read. Before this change, the path had its first state."""
+        """The first change after which the path could not be read.
+
+        Up to this change, the path had its last known state.
+        """
         self.unseen: tuple[int, int] | None = None
         """The last change of the path. None as soon as the state after this change is known."""
         self.left_after: tuple[int, int] | None = None
@@ -43,18 +46,18 @@ class PathHistory:
         The state after this change becomes known when the directory comes back.
         """
         self.must_be_same = False
-        """Whether a new directory under this name does not count as restored.
+        """Whether only the first directory itself counts as restored, and not a new directory with its name.
 
-        This is so if no calls have named the content of the first directory.
+        This is True if no call has named the content of the first directory.
         """
         self.was_written = False
-        """Whether the file was opened for writing. A moved file counts only if it was also opened."""
+        """Whether the file was opened for writing. A move of the file alone does not count as writing."""
         self.untold = 0
-        """The number of dropped windows. Only the first windows and the last window are kept."""
+        """The number of windows that were left out. Only the first windows and the last window are kept."""
 
     @classmethod
     def of_arrival(cls, at: int, by: int) -> PathHistory:
-        """Return the history of a path whose directory was moved to a free name."""
+        """Return the history of a path that came to its name with a moved directory."""
         history = cls(ABSENT)
         history.last_at, history.last_by = at, by
         return history
@@ -74,9 +77,9 @@ class PathHistory:
     def found(self, state: str, written: int = 0) -> None:
         """Record the state of the path after its last known change or write.
 
-        `written` is the time of the last write, or 0. This time is needed because calls show only when a file was
-        opened: `slow > a` empties the file at once, but may write much later. A state that cannot be read proves
-        nothing.
+        `written` is the time of the last write, or 0 if it is not known. This time is needed because the calls show
+        only when a file was opened: `slow > a` empties the file at once, but may write much later. `UNREADABLE` neither
+        opens nor closes a window.
         """
         self.state, self.unseen = state, None
         if state == UNREADABLE:
@@ -125,8 +128,8 @@ def is_as_found(state: str, found: str, *, must_be_same: bool) -> bool:
 class DisplacedPathHistory(PathHistory):
     """The history of a path below the old name of a moved directory.
 
-    The path counts as new until the content of the moved directory is known. Until then, all calls about the path are
-    kept.
+    The path counts as new until the content of the moved directory is known. All calls about the path are recorded, so
+    that `told_with` can rebuild the history.
     """
 
     __slots__ = ("heard", "heard_before_back", "home", "left_at", "left_by")
@@ -139,7 +142,7 @@ class DisplacedPathHistory(PathHistory):
         self.heard_before_back: int | None = None
 
     def change(self, at: int, by: int, before: str) -> None:
-        """Record a change, and keep the call, because `told_with` replays it."""
+        """Record a change, and keep the call for `told_with`."""
         super().change(at, by, before)
         self.heard.append((at, by, before))
 
@@ -156,7 +159,7 @@ class DisplacedPathHistory(PathHistory):
 
     @property
     def held_when_back(self) -> str | None:
-        """The state of the path when the moved directory was back; None if it is not back."""
+        """The path's state when the moved directory came back, or None if it is not back."""
         if self.heard_before_back is None:
             return None
         later = self.heard[self.heard_before_back :]

@@ -1,7 +1,7 @@
-"""The command lines of the processes that a journal names by thread number.
+"""The command lines of the processes that a task's journal names by thread number.
 
-A thread number alone is not enough: the kernel reuses the numbers, and a process may execute another program. So each
-change is recorded with an index, which identifies one program of one process.
+A thread number does not identify a program, because the kernel uses a number again, and because a process may execute
+another program. So each change is recorded with an index, which identifies one program in one process.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ class ProcessNames:
         self._now: dict[int, int] = {}
 
     def with_number(self, thread: int) -> int:
-        """Return the index of the process that has this thread number at present."""
+        """Return the index of the process that has this thread number now."""
         if thread not in self._now:
             self._now[thread] = len(self._all)
             self._all.append(_Process())
         return self._now[thread]
 
     def begin(self, thread: int, command: str | None, parent: int | None) -> None:
-        """Record a process that has begun under a thread number by a fork or an exec.
+        """Record that a fork or an exec began a process with this thread number.
 
-        `command` may be None after a fork. `parent` is None after an exec that keeps the parent.
+        `command` may be None after a fork. `parent` is None after an exec without a known parent. Then the
+        parent stays the same.
         """
         known = self._all[self.with_number(thread)]
         if known.command is not None or known.parent != NOBODY:
@@ -45,7 +46,7 @@ class ProcessNames:
         process.parent = known.parent if parent is None else self.with_number(parent) if parent else NOBODY
 
     def tidies_git(self, who: int) -> bool:
-        """Return whether a process rewrites git's files without moving a ref."""
+        """Return whether a process is git and rewrites git's files without moving a ref."""
         program, _, rest = (self._all[who].command or "").partition(" ")
         return _program(program) == "git" and rest.startswith(("pack-refs", "reflog expire"))
 

@@ -1,8 +1,9 @@
 """The replay of a journal, which derives the effects of a task.
 
-The journal records the state of a path before each change. So the state after a change is the state before the next
-change, or the state at the end. A window is a span in which a path differs from the state in which the task found it. A
-change that makes the path differ opens the window. A change that restores the path closes the window.
+The journal is the record of the task's observed system calls. It has the state of a path before each change. So the
+state after a change is the state before the next change, or the state at the task's end. A window is a span in which a
+path differs from the state in which the task found it. A change that makes the path differ opens the window. A change
+that restores the path closes the window.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ class Replay:
     """A journal that is read line by line, and the effects that follow from it."""
 
     def __init__(self, ignored: str) -> None:
-        """Prepare the replay. Leave out the directory `ignored`, to which Outlive writes."""
+        """Prepare the replay. Changes in `ignored`, to which Outlive writes, are left out."""
         self._ignored = ignored.rstrip("/") + "/"
         self._in = Repositories()
         self._histories: dict[str, PathHistory] = {}
         self._processes = ProcessNames()
         self._moves = DirectoryMoves()
         self._removed: dict[str, str] = {}
-        """The names of directories that a call removed, or tried to remove, by their states before this call."""
+        """The names of directories that a call removed or tried to remove. The key is the state before the call."""
         self._touched_outside: set[str] = set()
-        """Directories that came back into the tree after calls had named paths in them outside of the tree."""
+        """Directories that left the task's worktrees and came back, after calls had named paths in them outside."""
         self._gaps: dict[str, None] = {}
         self._outside: dict[str, str] = {}
         self._remotes: dict[str, None] = {}
@@ -64,11 +65,11 @@ class Replay:
 
     @property
     def trees(self) -> tuple[str, ...]:
-        """The worktrees in which the task worked, or may have worked."""
+        """The worktrees in which the task has worked or may have worked."""
         return self._in.tops
 
     def read(self, lines: Iterable[list[str]]) -> None:
-        """Read further lines.
+        """Read further lines of the journal.
 
         A line has a time, an operation, a thread number, and then states and paths in turn.
         """
@@ -103,7 +104,7 @@ class Replay:
     def _look_between(self, at: int, state: str, path: str, written: str = "") -> None:
         """Record that a path was found restored while no process was writing to it.
 
-        A state that equals the state before the last call proves nothing, because the call may not have taken effect
+        A state that equals the state before the last call is ignored, because the last call may not have taken effect
         yet.
         """
         history = self._histories.get(path)
@@ -112,7 +113,7 @@ class Replay:
             self._between.look(at, state, path)
 
     def _begin_again(self, *, is_observed: bool) -> None:
-        """Begin a further attempt, which finds the paths as the earlier attempt left them."""
+        """Begin another attempt. It finds the paths as the earlier attempt left them."""
         for path, (_, state) in self._finals.held.items():
             if path in self._histories:
                 history = self._histories[path]
@@ -122,11 +123,11 @@ class Replay:
 
     def _operation(self, at: int, operation: str, by: int, fields: list[str]) -> None:
         if operation == "make":
-            del fields[:-2]  # a link: only the new name is created, and the file itself does not change
+            del fields[:-2]  # a link creates only the new name, and does not change the file itself
         if operation == "mkdir" and fields[0][:1] == "d":
             return  # the directory exists already, so the call changes nothing
         for state, path in zip(fields[::2], fields[1::2], strict=False):
-            # For the rename of a directory, `is_directory` stays False, because the rename also moves the refs in the
+            # `is_directory` is False for the rename of a directory, because the rename also moves the refs in the
             # directory.
             is_directory = operation == "mkdir" or (operation == "remove" and state[:1] == "d")
             self._change(at, by, state, path, is_directory=is_directory)
@@ -142,10 +143,10 @@ class Replay:
             self._removed[fields[0]] = fields[1]
 
     def _move(self, at: int, by: int, fields: list[str]) -> None:
-        """Record that a directory was moved to a free name, with all paths in it."""
+        """Record that a directory was moved with its content to a name that was free."""
         was, source, is_there, target = fields[:4]
         leaves, stays = self._in.is_told(source), self._in.is_told(target)
-        # If the target is outside of the tree, its state may not have been read.
+        # If the target is outside of the worktrees, the state of the target may not have been read.
         is_move = was[:1] == "d" and is_there in (ABSENT, ABSENT if stays else UNSEEN) if leaves else stays
         if not is_move:
             return
@@ -159,15 +160,15 @@ class Replay:
             self._moves.add_outside(at, by, source, target)
         elif not leaves:
             is_back = self._moves.is_back_from_outside(target)
-            # The kernel may have refused the move. Then the program copied the directory: it created and removed each
-            # file by its name.
+            # The kernel may have refused the move out of the worktrees. Then the program copied the directory: the
+            # program created and removed each file by its name.
             if is_back and self._moves.was_touched_outside(source) and not self._is_removed_from(target):
                 self._touched_outside.add(target)
             self._arrive(at, by, target, is_back=is_back, is_whole=False)
         else:
             taken, home = below(source, self._histories), self._histories.get(self._moves.home_of(source))
-            # If the task made the directory, calls have named all paths in it. Then each path gets a history under its
-            # new name. Any other directory has a history of its own, which stands for the paths in it.
+            # If the task made the directory, there are calls about all paths in it. Then each path gets a history under
+            # its new name. For any other directory, the history of the directory also stands for the paths in it.
             for path in taken if home is None or home.baseline == ABSENT else ():
                 name = target + path[len(source) :]
                 self._histories[name] = self._histories.get(name) or self._begin(name, ABSENT, at)
@@ -179,10 +180,11 @@ class Replay:
             self._finals.taken.update(taken)
 
     def _arrive(self, at: int, by: int, directory: str, *, is_back: bool, is_whole: bool = True) -> None:
-        """Record that a directory has arrived under a name.
+        """Record that a directory was moved to a name.
 
-        With `is_whole`, the known paths below this name exist only from now on. With `is_back`, the directory is back
-        under its first name. Then a path below it may have existed before, even if the path's first state is not known.
+        With `is_whole`, all known paths below this name were absent until now. With `is_back`, the directory
+        is back under its first name. Then a path below it may have existed when the task began, even if the path's
+        first state is not known.
         """
         for path in below(directory, self._histories) if is_back or is_whole else ():
             history = self._histories[path]
@@ -223,13 +225,13 @@ class Replay:
         history = self._histories.get(path)
         if history is None:
             history = self._histories[path] = self._begin(path, state, at)
-            history.must_be_same = self._in.is_git(path)  # most files in a git directory are not recorded
+            history.must_be_same = self._in.is_git(path)  # changes of most files in a git directory are not recorded
         history.change(at, by, state)
 
     def _begin(self, path: str, state: str, now: int) -> PathHistory:
         """Return a new history.
 
-        If a directory around the path has moved, this also completes the history of the path under its earlier name.
+        If a directory around the path has moved, also complete the history of the path under its earlier name.
         """
         if state == ABSENT:
             left = self._moves.left_from_above(path)
@@ -255,7 +257,7 @@ class Replay:
     def _seen(self, at: int, before: str, path: str, state: str = UNSEEN, _: str = "") -> None:
         """Record the state of a watched path.
 
-        `before` is the state before the task, or `?` if this state is not known.
+        `before` is the state when the task began, or `?` if that state is not known.
         """
         if path.startswith((self._ignored, *self._in.gits)):
             self._change(at, NOBODY, UNSEEN, path)
@@ -306,8 +308,9 @@ class Replay:
     ) -> tuple[Window, ...]:
         """Return the windows that are open now.
 
-        Paths that another process has changed or restored since the task's end are left out. Such a path may again have
-        the state in which the task left it. Then only a later time of its last write (`written_at`) shows the change.
+        Paths that another process has changed or restored since the task's end are left out. The other process may have
+        given a path the same state again in which the task left it. Then only the time of the last write (`written_at`)
+        shows that the path was changed.
 
         Stashes are left out by default. A caller sets `with_stashes` for a session that is about to use the stash.
         """
@@ -323,7 +326,10 @@ class Replay:
         return can_be_left(history.baseline)
 
     def _find_ends(self, look: Look) -> None:
-        """Find the state in which the task left each path. Check unchecked paths now."""
+        """Find the state in which the task left each path.
+
+        Paths that were not checked at the task's end are checked now.
+        """
         for path, history in self._histories.items():
             at, final = self._finals.held.get(path, (history.last_at, ""))
             if not final or at < history.last_at:
@@ -336,13 +342,13 @@ class Replay:
             if is_anothers:
                 self._finals.forget_write(path)
             if self._is_watched and final != history.state:
-                history.last_at = at  # a watch may have missed the last change; observed calls miss none
+                history.last_at = at  # a watch of file events may have missed the last change
             history.found(final, self._finals.written_at(path))
         self._find_displaced(look)
         for path, history in self._histories.items():
             is_another = history.must_be_same and history.is_open and history.state[:1] == "d"
             if is_another and self._is_removed(history.baseline) and not self._in.is_git(path):
-                history.must_be_same = False  # calls have named all paths in the removed directory
+                history.must_be_same = False  # there are calls about all paths in the removed directory
                 history.found(history.state)
 
     def _find_displaced(self, look: Look) -> None:
@@ -361,7 +367,7 @@ class Replay:
         if history.held_when_back is not None and home.state == home.baseline:
             return history.held_when_back
         if self._is_removed(home.baseline):
-            return ABSENT  # a directory can be removed only when it is empty, so calls have named all paths in it
+            return ABSENT  # only an empty directory can be removed, so there are calls about all paths in it
         now = self._moves.name_now(history.home)
         if now and look(now, home.baseline) == home.baseline:
             return look(now + path[len(history.home) :], "")
@@ -385,7 +391,7 @@ class Replay:
         doubts = doubts_of(self._histories.values(), len(doubtful - self._finals.late), len(self._finals.late))
         self._gaps |= dict.fromkeys(doubts)
         if any(path in self._touched_outside and not history.is_open for path, history in self._histories.items()):
-            self._gaps[_TOUCHED_OUTSIDE] = None  # a directory that differs is reported as changed
+            self._gaps[_TOUCHED_OUTSIDE] = None  # a directory that differs needs no gap: it is reported as changed
         histories = sorted((path, history) for path, history in self._histories.items() if path not in self._in.kept)
         known = [(path, history) for path, history in histories if history.baseline not in (UNREADABLE, "s")]
         there = [(path, history) for path, history in known if history.baseline != ABSENT]
@@ -424,7 +430,7 @@ class Replay:
     def _is_as_before(self, path: str, look: Look) -> bool:
         """Return whether a path outside of the project is unchanged.
 
-        The call that would have changed the path has failed or was undone.
+        If so, the call that would have changed the path has failed, or its change was undone.
         """
         before = self._outside[path]
         found = self._finals.state_of(path) or look(path, STAT)

@@ -1,4 +1,4 @@
-"""The repositories that a task works in, as its journal names them."""
+"""The repositories in which a task works, according to its journal."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ class Repositories:
         self.gits: tuple[str, ...] = ()
         self.stashes: frozenset[str] = frozenset()
         self.kept: dict[str, str] = {}
-        """The worktree of each HEAD or stash, by the path of its file. Windows are reported for these files as well."""
+        """The worktree of each HEAD or stash, by the path of the HEAD or stash file. Windows include these files."""
 
     def begin(self, roots: Sequence[str]) -> list[str]:
-        """Set an attempt's repositories. Return all, including those of earlier attempts."""
+        """Set an attempt's repositories.
+
+        Return all repositories, also those in which earlier attempts worked.
+        """
         self._known = list(roots)
         return self._work_in([*self._known, *self._further])
 
@@ -39,7 +42,7 @@ class Repositories:
         return roots
 
     def is_told(self, path: str) -> bool:
-        """Return whether a path is in a worktree, or is a directory around one."""
+        """Return whether a path is in a worktree, or is a directory around a worktree."""
         return path.startswith(self.tops) or any(top.startswith(path + "/") for top in self.tops)
 
     def is_git(self, path: str) -> bool:

@@ -1,4 +1,7 @@
-"""The join of single paths' spans to windows, by tree and time."""
+"""Windows, which join the spans in which single paths were changed.
+
+The spans are joined if they belong to the same worktree (tree) and overlap in time.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ if TYPE_CHECKING:
 def spans_of(histories: Sequence[tuple[str, PathHistory]]) -> Iterator[tuple[str, Span]]:
     """Yield the spans in which each path differed from its first state.
 
-    If a directory was removed and created again, its span is left out if a path in it has differed since before the
-    removal, because the directory's content is not restored. The span of a moved directory is kept, because no calls
-    have named the paths in it.
+    If a directory was removed and created again, its span is left out if a path in it was changed before the removal
+    and is still changed, because then the directory's content is not restored. The span of a moved directory is kept,
+    because no calls have named the paths in it.
     """
     since: dict[str, int] = {}
     for path, history in histories:
@@ -38,7 +41,7 @@ def spans_of(histories: Sequence[tuple[str, PathHistory]]) -> Iterator[tuple[str
 def moved_whole(histories: Mapping[str, PathHistory], is_removed: Callable[[str], bool]) -> frozenset[str]:
     """Return the old and new names of directories that moved with their content.
 
-    A directory that was removed, or that the task made, is left out, because calls have named all paths in it.
+    A directory that was removed, or that the task made, is left out, because there are calls about all paths in it.
     """
     there = (
         (path, history)
@@ -51,7 +54,10 @@ def moved_whole(histories: Mapping[str, PathHistory], is_removed: Callable[[str]
 
 
 def by_whole(spans: Iterable[tuple[str, Span]], whole: frozenset[str]) -> Iterator[tuple[str, Span]]:
-    """Yield the spans. A moved directory replaces the open spans of the paths in it."""
+    """Yield the spans, some of them with a moved directory as their path.
+
+    An open span of a path in a moved directory gets the directory's path instead.
+    """
     for path, span in spans:
         yield (told_as(path, whole) if whole and span[1] is None else path), span
 
@@ -59,7 +65,7 @@ def by_whole(spans: Iterable[tuple[str, Span]], whole: frozenset[str]) -> Iterat
 def windows_of(
     spans: Iterable[tuple[str, Span]], tops: tuple[str, ...], heads: Mapping[str, str], command_of: _CommandOf
 ) -> tuple[Window, ...]:
-    """Return the windows of each tree and inner repository, in order of beginning."""
+    """Return the windows of each worktree, sorted by the time at which they opened."""
     by_top: dict[str, list[tuple[str, Span]]] = {}
     for path, span in spans:
         by_top.setdefault(tree_around(path, tops, heads), []).append((path, span))
@@ -68,15 +74,18 @@ def windows_of(
 
 
 def tree_around(path: str, tops: tuple[str, ...], heads: Mapping[str, str]) -> str:
-    """Return the innermost tree around a path, a HEAD or a stash, with a final slash."""
+    """Return the worktree of a path, a HEAD or a stash, with a final slash.
+
+    If worktrees contain each other, this is the innermost one.
+    """
     around = [top for top in tops if path.startswith(top)] or [top for top in tops if top.startswith(path + "/")]
     return heads.get(path, max(around, key=len, default="/")).rstrip("/") + "/"
 
 
 def _windows_in(top: str, found: list[tuple[str, Span]], command_of: _CommandOf) -> Iterable[Window]:
-    """Yield the windows of one tree.
+    """Yield the windows of one worktree.
 
-    Overlapping closed spans are one window, and all open spans are one window.
+    Closed spans that overlap are joined to one window. All open spans are joined to one window.
     """
     group: list[tuple[int, str, int]] = []
     still: list[tuple[int, str, int]] = []
