@@ -44,7 +44,7 @@ def prepare_agent(launch: Launch, files: AttemptFiles, prompt: str, environ: Map
     Raises OSError or `Unavailable`.
     """
     request = launch.agent
-    assert request is not None  # noqa: S101 - only agents are prepared
+    assert request is not None  # noqa: S101 - the caller calls this function only for agent tasks
     write_prompt(files.bundle, prompt)
     start = first_start(request)
     if request.worktree is not None:
@@ -115,7 +115,7 @@ def begin_again(home: Home, task: Task, files: AttemptFiles, environ: Mapping[st
     Its worktree is made again if it was removed.
     """
     request = task.launch.agent
-    assert request is not None  # noqa: S101 - only agents begin in this way
+    assert request is not None  # noqa: S101 - the caller calls this function only for agent tasks
     last = AttemptFiles(files.bundle, task.current.number)
     result, unavailable = _last_result(task, last), unavailable_models(home)
     start, prompt = next_start(task.launch, last, result, unavailable)

@@ -75,7 +75,7 @@ def reconcile(
         for orphan in orphans:
             _adopt(home, orphan, adopter)
     if owes_sinks:
-        from outlive.keeper.sink_process import start_deliverer  # noqa: PLC0415 - imported here, because few users have sinks
+        from outlive.keeper.sink_process import start_deliverer  # noqa: PLC0415 - imported here, because it is needed only if a sink is configured
 
         start_deliverer(home)
     return [orphan.id for orphan in orphans]
@@ -222,7 +222,7 @@ class _Check:
             return self._vanished(started, "reboot", "the machine was rebooted")
         detail = "its keeper and its witness died before they recorded the end"
         if started != "no":
-            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - imported here, because few tasks are lost
+            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - imported here, because only a lost task needs it
 
             detail = note_unanswered(self._files) or detail
         is_at_start = started == "no" and self._task.state == "running"
@@ -255,7 +255,7 @@ class _Check:
         if not self._ledger.settle(self._with_worktree(settlement)):
             return
         if self._task.launch.agent is not None:
-            from outlive.bundle.agent_files import trace_ending  # noqa: PLC0415 - most tasks are commands
+            from outlive.bundle.agent_files import trace_ending  # noqa: PLC0415 - imported here, because only agent tasks need it
 
             trace_ending(self._files.bundle, self._task.launch.agent, settlement)
         if not left:
@@ -269,7 +269,7 @@ class _Check:
         request = self._task.launch.agent
         if request is None or evidence.started == "no":
             return None
-        from outlive.agents.read_attempt import result_of_attempt  # noqa: PLC0415 - most tasks are commands
+        from outlive.agents.read_attempt import result_of_attempt  # noqa: PLC0415 - imported here, because only agent tasks need it
 
         return result_of_attempt(self._files, request, evidence)
 
@@ -287,7 +287,7 @@ class _Check:
         """Record the paths that the attempt left changed, because its keeper died."""
         task = self._ledger.task(self._task.id)
         if task is not None and task.state != "succeeded":
-            from outlive.keeper.observation.record_left_open import record_left_open  # noqa: PLC0415 - imported here, because usually the keeper settles
+            from outlive.keeper.observation.record_left_open import record_left_open  # noqa: PLC0415 - imported here, because a reader needs it only if the keeper has died
 
             record_left_open(self._home, self._ledger, task)
 

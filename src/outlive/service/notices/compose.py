@@ -113,7 +113,7 @@ def notice_documents(home: Home, tellings: Sequence[Telling], told_to: Session |
 def notice_document(home: Home, telling: Telling, told: RenderedNotice) -> dict[str, object]:
     """Return one notice as JSON."""
     notice, now = telling.notice, utc_now()
-    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because most notices are reported as text
+    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because only notices as JSON need it
 
     return {
         "id": notice.id,

@@ -164,7 +164,7 @@ def _wait_on(ledger: SqliteLedger, session: Session, blockers: set[str]) -> floa
     return waiting
 
 
-def wait_at_gate(  # noqa: PLR0917 - the parameters of `gate`, and one more
+def wait_at_gate(  # noqa: PLR0917 - it has the parameters of `gate` and also `departures`
     home: Home,
     session: str,
     project: str,
@@ -198,7 +198,7 @@ def wait_at_gate(  # noqa: PLR0917 - the parameters of `gate`, and one more
 
 def gate_document(home: Home, answer: Answer) -> dict[str, object]:
     """Return the gate's answer as JSON."""
-    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because most answers are one line of text
+    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because only an answer as JSON needs it
 
     now = utc_now()
     return {

@@ -57,7 +57,7 @@ def hand_off(
         beside = [task for task in running_beside(digest) if _runs_for_another_session(ledger, task, owed)]
     if digest.is_empty:
         return HandOff(digest=digest, text="", told=(), shown=())
-    from outlive.service.notices.compose import new_mark  # noqa: PLC0415 - most hand-offs are empty
+    from outlive.service.notices.compose import new_mark  # noqa: PLC0415 - imported here, because an empty hand-off does not need it
 
     # Comparing may take a while and may start git, so it is done after the ledger is closed.
     digest = _compared(home, digest)
@@ -90,7 +90,7 @@ def hand_off_again(home: Home, owed: OwedBy, tellings: Sequence[Telling]) -> Han
 
 def hand_off_document(home: Home, handed: HandOff) -> dict[str, object]:
     """Return a hand-off as JSON."""
-    from outlive.service.effects.effects import window_document  # noqa: PLC0415 - most hand-offs are text
+    from outlive.service.effects.effects import window_document  # noqa: PLC0415 - imported here, because only a hand-off as JSON needs it
     from outlive.service.effects.find_drift import drift_document  # noqa: PLC0415
     from outlive.service.effects.overlaps import overlaps_document  # noqa: PLC0415
     from outlive.service.tasks.task_document import task_document  # noqa: PLC0415
@@ -181,12 +181,12 @@ def _digest(
 
 def _with_progress(home: Home, line: Line) -> Line:
     """Return the line of a running task with its last output or progress."""
-    from outlive.service.tasks.read import last_line  # noqa: PLC0415 - usually no task runs
+    from outlive.service.tasks.read import last_line  # noqa: PLC0415 - imported here, because it is needed only while tasks run
 
     line = line.but(last_line=last_line(home, line.task))
     if line.task.launch.agent is None:
         return line
-    from outlive.service.agents.agent_view import known_of  # noqa: PLC0415 - most tasks are commands
+    from outlive.service.agents.agent_view import known_of  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     return line.but(agent=known_of(home, line.task))
 
@@ -202,7 +202,7 @@ def _told_lately(ledger: SqliteLedger, owed: OwedBy, digest: HandOffText) -> tup
 def _lines(ledger: SqliteLedger, tasks: Sequence[str]) -> list[Line]:
     if not tasks:
         return []
-    from outlive.service.effects.effects import taking_away  # noqa: PLC0415 - usually no task runs
+    from outlive.service.effects.effects import taking_away  # noqa: PLC0415 - imported here, because it is needed only while tasks run
 
     found = [ledger.task(one) for one in tasks]
     return [Line(task=task, taking=taking_away(task)) for task in found if task is not None]
@@ -227,7 +227,7 @@ def _compared(home: Home, digest: HandOffText) -> HandOffText:
     """Return the digest, with effects, overlaps and drift of the first ended tasks."""
     if not digest.ended and not digest.earlier:
         return digest
-    from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - few hand-offs tell of an ending
+    from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - imported here, because only a hand-off with ended tasks needs it
     from outlive.service.effects.find_drift import World  # noqa: PLC0415
     from outlive.service.effects.overlaps import overlaps_of  # noqa: PLC0415
 

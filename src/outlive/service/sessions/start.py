@@ -38,7 +38,7 @@ def cross_boundary(
             return
         reconcile(home, utc_now(), None, adopter)
         with claim(home, begun.id, begun.project, at_boundary=True) as claimed:
-            assert claimed.owed is not None  # noqa: S101 - the session has just been recorded
+            assert claimed.owed is not None  # noqa: S101 - `begin` has recorded the session, so `claim` finds it
             is_agent = _is_inside_agent(home, begun)
             is_new = begun.source != "compact" and not is_agent
             earlier = claim_earlier(home, claimed.owed, lease.name, is_new=is_new)

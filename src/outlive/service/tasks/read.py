@@ -81,7 +81,7 @@ def output_view(home: Home, task: Task, limit: int = TAIL, attempt: int | None =
     if task.launch.agent is None:
         tail = tail_text(files, limit)
     else:
-        from outlive.service.agents.agent_view import agent_tail  # noqa: PLC0415 - most tasks are commands
+        from outlive.service.agents.agent_view import agent_tail  # noqa: PLC0415 - imported here, because only agent tasks need it
 
         tail = agent_tail(home, task, limit, attempt)  # the output itself is JSON, which nobody wants to read
     return OutputView(
@@ -112,7 +112,7 @@ def last_line(home: Home, task: Task) -> str:
     For an agent this is its newest progress.
     """
     if task.launch.agent is not None:
-        from outlive.service.agents.agent_view import last_words  # noqa: PLC0415 - most tasks are commands
+        from outlive.service.agents.agent_view import last_words  # noqa: PLC0415 - imported here, because only agent tasks need it
 
         return last_words(home, task)
     piece = read_tail(files_of(home, task), _LAST_LINE_WITHIN)

@@ -131,7 +131,7 @@ def _begin_agent(
     """Write how the new attempt of an agent begins. Return it, None for a command."""
     if task.launch.agent is None:
         return None
-    from outlive.service.agents.prepare import begin_again  # noqa: PLC0415 - most tasks are commands
+    from outlive.service.agents.prepare import begin_again  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     try:
         return begin_again(home, task, files, surroundings.environ)
@@ -151,7 +151,7 @@ def _add_row(
     try:
         with SqliteLedger(home.ledger, row.created_at) as ledger, ledger.write():
             if start is not None:
-                from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - most tasks are commands
+                from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - imported here, because only agent tasks need it
 
                 check_session_is_free(ledger, launch, start)
             is_added = ledger.add_attempt(launch.id, row)

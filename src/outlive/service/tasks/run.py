@@ -117,7 +117,7 @@ def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | N
         discard_bundle(files.bundle)
     finally:
         if start is not None and not os.path.isdir(files.bundle):
-            from outlive.service.agents.prepare import discard_worktree  # noqa: PLC0415 - most tasks are commands
+            from outlive.service.agents.prepare import discard_worktree  # noqa: PLC0415 - imported here, because only agent tasks need it
 
             discard_worktree(launch, request.surroundings.environ)
     _check_same_command(home, task, request)
@@ -128,7 +128,7 @@ def _new_bundle(home: Home, launch: Launch) -> tuple[Launch, AttemptFiles]:
     """Return the launch with an id that no other task has, and its new bundle."""
     for _ in range(_ID_TRIES):
         if launch.agent is not None:
-            from outlive.service.agents.prepare import placed  # noqa: PLC0415 - most tasks are commands
+            from outlive.service.agents.prepare import placed  # noqa: PLC0415 - imported here, because only agent tasks need it
 
             launch = placed(home, launch)
         files = make_bundle(home, launch)
@@ -146,7 +146,7 @@ def _prepare_agent(launch: Launch, files: AttemptFiles, request: Request) -> Age
     """
     if launch.agent is None:
         return None
-    from outlive.service.agents.prepare import prepare_agent  # noqa: PLC0415 - most tasks are commands
+    from outlive.service.agents.prepare import prepare_agent  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     try:
         return prepare_agent(launch, files, request.prompt, request.surroundings.environ)
@@ -200,7 +200,7 @@ def _check_texts(request: Request) -> None:
 
 def check_not_waiting_for_itself(home: Home, request: Request) -> None:
     """Raise `UserError` if `--wait` inside a task would wait for that task's end."""
-    from outlive.service.tasks.find import resolve  # noqa: PLC0415 - imported here, because most launches wait for no task
+    from outlive.service.tasks.find import resolve  # noqa: PLC0415 - imported here, because only a launch that waits for another task needs it
 
     inside = parent_of(request.surroundings.environ)
     with open_ledger(home, utc_now()) as ledger:
@@ -226,7 +226,7 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
     if task is None:
         return None
     if task.current.settled_at is None:
-        from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because most launches do not need it
+        from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because only some launches need it
 
         reconcile(home, now, task.id)
     with open_ledger(home, now) as ledger:
@@ -234,13 +234,13 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
         starts = task.current.settled_at is not None and task.state != "succeeded"
         if starts and request.key_scope == "ended":
             # The task's command never began, so the task still runs only once.
-            from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - imported here, because most launches do not need it
+            from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - imported here, because only some launches need it
 
             starts = task.state == "lost" and never_began(ledger, task)
     _check_same_command(home, task, request)
     if not starts:
         return Launched(task=task.id, started=False)
-    from outlive.service.tasks.retry import retry  # noqa: PLC0415 - imported here, because most launches do not need it
+    from outlive.service.tasks.retry import retry  # noqa: PLC0415 - imported here, because only some launches need it
 
     try:
         place = request.session_project
@@ -254,7 +254,7 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
 def _check_same_command(home: Home, task: Task, request: Request) -> None:
     is_same = task.launch.argv == request.command.argv and task.launch.cwd == request.cwd
     if task.launch.agent is not None or request.agent is not None:
-        from outlive.service.agents.prepare import asks_the_same  # noqa: PLC0415 - most tasks are commands
+        from outlive.service.agents.prepare import asks_the_same  # noqa: PLC0415 - imported here, because only agent tasks need it
 
         is_same = asks_the_same(home, task, request.agent, request.prompt, request.cwd)
     if not is_same:
@@ -286,7 +286,7 @@ def _prepare(home: Home, launch: Launch, files: AttemptFiles, request: Request, 
     try:
         held = create_attempt(files, in_line=launch.is_queued)
         if start is not None:
-            from outlive.bundle.agent_files import write_start  # noqa: PLC0415 - most tasks are commands
+            from outlive.bundle.agent_files import write_start  # noqa: PLC0415 - imported here, because only agent tasks need it
 
             write_start(files, start, request.prompt)
     except OSError as error:
@@ -307,7 +307,7 @@ def _dependencies(home: Home, request: Request, now: datetime) -> tuple[Dependen
     """Return the awaited tasks with full ids, or raise `UnknownTask`."""
     if not request.after and not request.after_any:
         return ()
-    from outlive.domain.tasks.queueing import Dependency  # noqa: PLC0415 - imported here, because most launches wait for no task
+    from outlive.domain.tasks.queueing import Dependency  # noqa: PLC0415 - imported here, because only a launch that waits for another task needs it
     from outlive.service.tasks.find import resolve  # noqa: PLC0415
 
     with open_ledger(home, now) as ledger:
@@ -366,7 +366,7 @@ def _enqueue(
     try:
         with opened as ledger, ledger.write():
             if start is not None:
-                from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - most tasks are commands
+                from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - imported here, because only agent tasks need it
 
                 check_session_is_free(ledger, launch, start)
             # Read the clock only now: waiting for the write lock may have taken seconds.

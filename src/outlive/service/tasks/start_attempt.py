@@ -51,7 +51,7 @@ def new_attempt(launch: Launch, number: int, now: datetime, start: AgentStart | 
     )
     if start is None or launch.agent is None:
         return row
-    from outlive.keeper.agents.next_start import claims_of, known_at_start  # noqa: PLC0415 - most tasks are commands
+    from outlive.keeper.agents.next_start import claims_of, known_at_start  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     return row.but(claims=claims_of(launch, start), agent=known_at_start(launch.agent, start))
 
@@ -63,7 +63,7 @@ def prepare(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles, su
     try:
         if not launch.is_queued:
             return stand_by(plan, held)
-        from outlive.service.tasks.wait_turn import wait_then_keep  # noqa: PLC0415 - imported here, because most launches wait for no task
+        from outlive.service.tasks.wait_turn import wait_then_keep  # noqa: PLC0415 - imported here, because only a launch that waits for another task needs it
 
         return stand_by(plan, held, wait_then_keep)
     except OSError as error:
@@ -89,7 +89,7 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
         )
     # The keeper answered that nothing runs, or closed the channel without an answer.
     _wait_for_beginning(files)
-    from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because most launches do not need it
+    from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because only some launches need it
 
     reconcile(home, now, launch.id)
     with open_ledger(home, now) as ledger:

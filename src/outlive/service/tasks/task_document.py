@@ -24,7 +24,7 @@ def task_document(home: Home, task: Task, now: datetime, effects: Effects | None
     found = effects_document(effects_of(home, task) if effects is None else effects, now)
     document = task_json(task, output_view(home, task), now, found)
     if task.launch.agent is not None:
-        from outlive.service.agents.agent_view import agent_document  # noqa: PLC0415 - most tasks are commands
+        from outlive.service.agents.agent_view import agent_document  # noqa: PLC0415 - imported here, because only agent tasks need it
 
         document["agent"] = agent_document(home, task)
     return {**document, "git": git_document(home, task), "waiting_for": _waiting(home, task)}
@@ -34,7 +34,7 @@ def _waiting(home: Home, task: Task) -> dict[str, object] | None:
     """Return what a queued task waits for as JSON; None for any other task."""
     if task.state != "queued":
         return None
-    from outlive.service.tasks.queue_reason import waiting_json  # noqa: PLC0415 - most tasks do not wait
+    from outlive.service.tasks.queue_reason import waiting_json  # noqa: PLC0415 - imported here, because only a queued task needs it
 
     return waiting_json(home, task)
 
