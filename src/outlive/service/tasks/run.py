@@ -1,4 +1,7 @@
-"""Launching a task: first its locked files, then a durable row, then the command."""
+"""Launching a task.
+
+A launch first creates and locks the files, then writes a durable row in the ledger, and then starts the command.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ DEFAULT_RETENTION = timedelta(days=7)
 
 
 class Request(Value):
-    """The request for a launch."""
+    """The request to launch a task."""
 
     command: Command
     cwd: str
@@ -77,10 +80,10 @@ class Request(Value):
     touches: tuple[str, ...] = ()
     retain: timedelta = DEFAULT_RETENTION
     agent: AgentRequest | None = None
-    """What an agent is asked to do besides its prompt. None for a command."""
+    """The settings of an agent besides its prompt, such as its models and limits. None for a command."""
     prompt: str = ""
     deepest: int = DEEPEST
-    """How many tasks there may be around this one."""
+    """How many nested tasks may be around the new task."""
 
 
 class Launched(Value):
@@ -89,15 +92,15 @@ class Launched(Value):
     task: str
     """The id of the task."""
     started: bool = True
-    """Whether this launch started the task; False if a task with the key already existed."""
+    """Whether this launch started the task. It is False if a task with the key was returned instead."""
 
 
 def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | None = None) -> Launched:
-    """Launch a task; return once its keeper has confirmed that it runs or is queued.
+    """Launch a task, and return when its keeper confirms that it runs or is queued.
 
-    If a task with the same key is live or has succeeded, nothing starts and its id is returned. Otherwise its next
-    attempt starts; with the key scope `ended`, only if it is lost and never began. The ledger `resting` stays open for
-    later calls.
+    If a task with the same key is live or has succeeded, nothing starts and the id of that task is returned. If that
+    task has ended in another way, its next attempt starts. With the key scope `ended`, the next attempt starts only if
+    the task is lost and its command never began. The ledger `resting` stays open for later calls.
     """
     check_request(request)
     check_depth(request.surroundings.environ, request.deepest)
@@ -136,11 +139,11 @@ def _new_bundle(home: Home, launch: Launch) -> tuple[Launch, AttemptFiles]:
             return launch, files
         # Another task has this id. With a million tasks in the ledger, this happens in one of ten thousand launches.
         launch = launch.but(id=task_id(os.urandom(8)))
-    raise Broken(f"{_ID_TRIES} new ids were all taken", "check this system's source of random numbers")
+    raise Broken(f"other tasks have all {_ID_TRIES} new ids", "check this system's source of random numbers")
 
 
 def _prepare_agent(launch: Launch, files: AttemptFiles, request: Request) -> AgentStart | None:
-    """Write the prompt of an agent, make its worktree, return how it begins.
+    """Write the prompt and make the worktree of an agent; return how the agent begins.
 
     Returns None for a command.
     """
@@ -169,11 +172,11 @@ def check_request(request: Request) -> None:
     if not 0 <= request.retries <= MOST_RETRIES:
         raise UserError(f"{request.retries} retries are not possible", f"give a number from 0 to {MOST_RETRIES}")
     if request.notify not in NOTIFY:
-        raise UserError(f"notify cannot be {request.notify!r}", f"one of: {', '.join(NOTIFY)}")
+        raise UserError(f"notify cannot be {request.notify!r}", f"use one of: {', '.join(NOTIFY)}")
     if request.key_scope not in KEY_SCOPES:
-        raise UserError(f"the key scope cannot be {request.key_scope!r}", f"one of: {', '.join(KEY_SCOPES)}")
+        raise UserError(f"the key scope cannot be {request.key_scope!r}", f"use one of: {', '.join(KEY_SCOPES)}")
     if request.observe not in OBSERVE:
-        raise UserError(f"observe cannot be {request.observe!r}", f"one of: {', '.join(OBSERVE)}")
+        raise UserError(f"observe cannot be {request.observe!r}", f"use one of: {', '.join(OBSERVE)}")
     _check_texts(request)
 
 
@@ -208,7 +211,7 @@ def check_not_waiting_for_itself(home: Home, request: Request) -> None:
         while inside is not None:
             if inside in wanted:
                 raise UserError(
-                    f"this runs inside task {inside}, so it would wait for itself",
+                    f"this process runs inside task {inside}, so that task would wait for itself",
                     "leave out --wait; the new task begins when that task has ended",
                 )
             above = ledger.task(inside)
@@ -220,7 +223,10 @@ def _is_storable(text: str) -> bool:
 
 
 def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | None:
-    """Return the task with the requested key, retried if necessary; None if none."""
+    """Return the task with the requested key, after a retry if one is necessary.
+
+    Returns None if no task has the key.
+    """
     with open_ledger(home, now) as ledger:
         task = ledger.with_key(project_of(request.cwd), request.key or "")
     if task is None:
@@ -233,7 +239,7 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
         task = ledger.task(task.id) or task
         starts = task.current.settled_at is not None and task.state != "succeeded"
         if starts and request.key_scope == "ended":
-            # The task's command never began, so the task still runs only once.
+            # A retry is allowed if the command never began, because the command then still runs only once.
             from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - imported here, because only some launches need it
 
             starts = task.state == "lost" and never_began(ledger, task)
@@ -260,12 +266,15 @@ def _check_same_command(home: Home, task: Task, request: Request) -> None:
     if not is_same:
         raise KeyTaken(
             f"the key {request.key!r} belongs to task {task.id}, which runs another command",
-            f"`outlive show {task.id}` shows it; use another key",
+            f"`outlive show {task.id}` shows that task; use another key",
         )
 
 
 def make_bundle(home: Home, launch: Launch) -> AttemptFiles | None:
-    """Create the task's directory with its spec; return None if its id is taken."""
+    """Create the task's directory with its spec.
+
+    Returns None if another task has the id.
+    """
     files = AttemptFiles(home.bundle(launch.id), 1)
     try:
         os.mkdir(files.bundle, 0o700)
@@ -372,7 +381,8 @@ def _enqueue(
             # Read the clock only now: waiting for the write lock may have taken seconds.
             return ledger.enqueue(launch, new_attempt(launch, 1, utc_now(), start))
     except Exception:
-        # An error from COMMIT does not prove that the row was not written, so read it before giving up.
+        # An error from COMMIT does not prove that the row was not written, so look for the row before the error is
+        # raised.
         with open_ledger(home, now) as ledger:
             written = ledger.task(launch.id)
         if written is None:
