@@ -264,7 +264,7 @@ def _reason(
         more = f" and {len(waited) - 5} more" if len(waited) > 5 else ""
         words.append(f"{len(waited)} running: {names}{more}")
     if unknown:
-        words.append(f"in another PID namespace, so perhaps not running: {', '.join(task.id for task in unknown)}")
+        words.append(f"in another PID namespace, perhaps no longer running: {', '.join(task.id for task in unknown)}")
     if lost:
         names = ", ".join(task.id for task in lost[:5])
         words.append(f"lost, so do not wait for their endings: {names}")
