@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 MOST_AGENTS = 500
 _LARGEST_FILE = 64 << 20
-# The fields that a line may contain. Each has the name of its field in `WantedAgent` and the type of its value.
+# The fields that a line may contain. For each field, the table has the name of the field in `WantedAgent` and the type
+# of the value.
 _FIELDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "prompt": ("prompt", str),
     "client": ("client", str),
@@ -67,7 +68,7 @@ def read_list(path: str, common: WantedAgent) -> list[ListedAgent]:
     if not found:
         raise UserError(f"{path} has no lines with agents", "write one agent per line: a prompt or a JSON object")
     if len(found) > MOST_AGENTS or len(content) > _LARGEST_FILE:
-        raise UserError(f"{path} has more than {MOST_AGENTS} agents or 64 MiB", "split it into several files")
+        raise UserError(f"{path} has more than {MOST_AGENTS} agents or 64 MiB", "split the file into several files")
     return found
 
 

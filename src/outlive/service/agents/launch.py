@@ -231,7 +231,7 @@ def _task_of(home: Home, text: str) -> Task | None:
 def _check_not_running(home: Home, session: str) -> None:
     """Raise `Conflict` if a running task works in this session.
 
-    The session of a task is found in its output or in its row.
+    The session of a task is read from the progress that its keeper records, or else from its row.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         running = [task for task in ledger.unsettled() if task.launch.agent is not None]

@@ -61,8 +61,8 @@ class World:
     def wait_for(self, home: Home, task: Task, attempt: int) -> None:
         """Wait while the keeper compares an attempt's files.
 
-        Waiting helps because a notice is usually read only once. All notices together wait for `_COMPARING_S` seconds
-        at most.
+        A notice is usually read only once, so its reader waits until the comparison is complete. For all notices
+        together, the reader waits at most `_COMPARING_S` seconds.
         """
         files = AttemptFiles(home.bundle(task.id), attempt)
         if _is_being_compared(files, snapshot_of(files.after)) and self._left_to_wait_s > 0:
@@ -129,7 +129,7 @@ class World:
         if not covered:
             return own, now
         whom = ", ".join(dict.fromkeys(covered.values()))
-        why = f"{named([names[path] for path in covered])}: changed and restored by {whom} since"
+        why = f"{named([names[path] for path in covered])}: changed and restored by {whom} since the task ended"
         tracked = {path: seen for path, seen in now.tree.tracked.items() if path not in covered}
         return own.but(unknown=(*own.unknown, why)), now.but(tree=now.tree.but(tracked=tracked))
 

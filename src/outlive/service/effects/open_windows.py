@@ -1,4 +1,4 @@
-"""The windows that are open now, found without replaying every task's journal.
+"""The windows that are open now, found without reading every task's journal.
 
 A window is a time span in which a file differed from what the task found. It is open until the file is restored.
 
@@ -104,7 +104,7 @@ class OpenWindows:
         return bool(effects_of(self._home, task).windows)
 
     def _of_short(self) -> list[WindowsOfTask]:
-        """Return the open windows of the tasks whose journals are replayed as a whole.
+        """Return the open windows of the tasks whose journals are read as a whole.
 
         If the number of paths is limited, tasks with long journals are only collected in `_long`.
         """

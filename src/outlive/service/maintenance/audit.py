@@ -62,7 +62,8 @@ def audit(home: Home, now: datetime) -> list[Finding]:
             Finding(
                 kind="undelivered",
                 task=notice.task,
-                what=f"for {show_duration(now - notice.created_at)}, the ending has been waiting for session {notice.session}",
+                what=f"the ending has been waiting for session {notice.session} for "
+                f"{show_duration(now - notice.created_at)}",
                 mend=f"outlive result {notice.task} --session {notice.session} acknowledges the ending",
             )
             for notice in ledger.undelivered(now - _LONG_UNDELIVERED)

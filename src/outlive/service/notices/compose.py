@@ -95,7 +95,7 @@ def lost_text_of(lost: Sequence[ClientTask]) -> str:
     """Return the text about clients' commands and child sessions that are lost."""
     now = utc_now()
     heads = {
-        "command": "Commands that the client kept in its own background have ended; their exit codes are not known.",
+        "command": "Commands that the client ran in its own background have ended. Their exit codes are not known.",
         "session": "Child sessions are lost: the client does not see them any more. Do not wait for their results.",
     }
     lines = {kind: [foreign_line(one, now) for one in lost if one.seen.kind == kind] for kind in heads}

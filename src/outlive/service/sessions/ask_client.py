@@ -42,7 +42,10 @@ def accept_requests(home: Home, session: str) -> str:
 
 
 def request_look(home: Home, session: str) -> None:
-    """Ask a session's client to look for child sessions; ignore a failure."""
+    """Ask a session's client to look for its child sessions.
+
+    If the request cannot be written, no error is raised.
+    """
     try:
         fd = os.open(request_path(home, session), _FLAGS | os.O_TRUNC)
     except OSError:

@@ -44,10 +44,10 @@ def servers_among(home: Home, tasks: Sequence[Task]) -> dict[str, int]:
 
 
 def quiet_s(home: Home, task: Task) -> float:
-    """Return for how many seconds the output has not grown; 0 without an output.
+    """Return for how many seconds the output has not grown.
 
-    If the clock is set forward, a busy task looks quiet. So a task counts as a server only if it also listens on a
-    port.
+    Returns 0 if there is no output file. If the clock is set forward, a busy task looks quiet. So a task counts as a
+    server only if it also listens on a port.
     """
     try:
         written_at = os.stat(AttemptFiles(home.bundle(task.id), task.current.number).output).st_mtime

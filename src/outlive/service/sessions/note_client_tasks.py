@@ -1,8 +1,8 @@
 """Commands and child sessions of clients, as the clients report them.
 
 After a client has exited, Outlive checks whether the client's commands still run. Only the client can look for its
-child sessions, so Outlive learns about them from the client's reports. If the client may have exited, Outlive looks for
-its process instead, because the child sessions run in that process.
+child sessions, so Outlive learns about them from the client's reports. Outlive itself checks only whether the process
+of the client has exited, because the child sessions run in that process.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def child_sessions_of(ledger: SqliteLedger, origins: Sequence[int]) -> list[Clie
 def _seen_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTask]:
     """Return clients' commands with their present state.
 
-    If a command is not found, the time is recorded.
+    If a command is not found, the time of this check is recorded.
     """
     known, found = ClientTasks(ledger), []
     for session in sessions:
