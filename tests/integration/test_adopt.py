@@ -158,7 +158,7 @@ def refused(bench: Bench, named: str) -> str:
 
 def test_adopt_refuses_init_ancestors_clients_and_ended_processes(bench: Bench, start: Start) -> None:
     """`adopt` refuses process 1, an ancestor of the command, the client of a session and a process that has ended."""
-    assert "all other processes depend on it" in refused(bench, "1")
+    assert "all other processes depend on process 1" in refused(bench, "1")
     assert "started this command" in refused(bench, str(os.getpid()))
     gone = start("true")
     gone.wait()
@@ -186,8 +186,8 @@ def test_adopt_refuses_processes_of_a_running_task(bench: Bench, start: Start) -
     task = bench.launch("sleep 600 & sleep 600")
     for pid, why in (
         (bench.process(task), f"belongs to task {task} already"),
-        (bench.keeper(task), "one of Outlive's own"),
-        (bench.process(task, "witness"), "one of Outlive's own"),
+        (bench.keeper(task), "a process of Outlive itself"),
+        (bench.process(task, "witness"), "a process of Outlive itself"),
     ):
         assert why in bench.run("adopt", str(pid)).stderr
     process = start("sleep 600")
