@@ -185,14 +185,14 @@ def test_adopt_refuses_processes_of_a_running_task(bench: Bench, start: Start) -
     """
     task = bench.launch("sleep 600 & sleep 600")
     for pid, why in (
-        (bench.process(task), f"belongs to task {task} already"),
+        (bench.process(task), f"already belongs to task {task}"),
         (bench.keeper(task), "a process of Outlive itself"),
         (bench.process(task, "witness"), "a process of Outlive itself"),
     ):
         assert why in bench.run("adopt", str(pid)).stderr
     process = start("sleep 600")
     adopted = adopt(bench, process)
-    assert f"belongs to task {adopted} already" in bench.run("adopt", str(process.pid)).stderr
+    assert f"already belongs to task {adopted}" in bench.run("adopt", str(process.pid)).stderr
     bench.ok("cancel", task, adopted)
     left = bench.launch("sleep 600 & exit 0")
     bench.run("wait", left)
@@ -217,7 +217,7 @@ def test_adopt_creates_one_task_when_several_callers_adopt_one_process(bench: Be
             wait_until(lambda count=number: len(list(tasks.glob("*"))) > count, "the bundle")  # type: ignore[misc]
     answers = [call.communicate(timeout=PATIENCE_S) for call in calls]
     [adopted] = [out.strip() for out, _ in answers if out]
-    assert [f"belongs to task {adopted} already" in err for out, err in answers if not out] == [True] * 2
+    assert [f"already belongs to task {adopted}" in err for out, err in answers if not out] == [True] * 2
     bench.ok("cancel", adopted)
 
 
