@@ -200,7 +200,7 @@ def test_budget_ends_the_agent(answering: Rig) -> None:
     rig.model.answer = lambda _: [rig.shell(f"echo {next(numbers)}; sleep 0.5")]
     words = ("agent", "--model", FIRST[rig.name], "--budget", "0.0005", "--timeout", "60s", "--", "do it")
     if rig.name in ("codex", "gemini"):
-        assert "does not tell what a run costs" in rig.bench.run(*words).stderr
+        assert "does not report what a run costs" in rig.bench.run(*words).stderr
         return
     if rig.name == "opencode":  # OpenCode knows no price of this model
         file = rig.home / ".config/opencode/opencode.json"

@@ -158,8 +158,8 @@ def refused(bench: Bench, named: str) -> str:
 
 def test_adopt_refuses_init_ancestors_clients_and_ended_processes(bench: Bench, start: Start) -> None:
     """`adopt` refuses process 1, an ancestor of the command, the client of a session and a process that has ended."""
-    assert "all other processes depend on it" in refused(bench, "1")
-    assert "started this very command" in refused(bench, str(os.getpid()))
+    assert "all other processes depend on process 1" in refused(bench, "1")
+    assert "started this command" in refused(bench, str(os.getpid()))
     gone = start("true")
     gone.wait()
     assert "there is no running process" in refused(bench, str(gone.pid))
@@ -175,7 +175,7 @@ def test_adopt_refuses_init_ancestors_clients_and_ended_processes(bench: Bench, 
 def test_adopt_refuses_a_process_of_another_user(bench: Bench, start: Start) -> None:
     """`adopt` refuses a process of another user, even if the caller is root and could end it."""
     other = start("sleep 600", user=65534)
-    assert "another user's" in refused(bench, str(other.pid))
+    assert "belongs to another user" in refused(bench, str(other.pid))
 
 
 def test_adopt_refuses_processes_of_a_running_task(bench: Bench, start: Start) -> None:
@@ -185,14 +185,14 @@ def test_adopt_refuses_processes_of_a_running_task(bench: Bench, start: Start) -
     """
     task = bench.launch("sleep 600 & sleep 600")
     for pid, why in (
-        (bench.process(task), f"belongs to task {task} already"),
-        (bench.keeper(task), "one of Outlive's own"),
-        (bench.process(task, "witness"), "one of Outlive's own"),
+        (bench.process(task), f"already belongs to task {task}"),
+        (bench.keeper(task), "a process of Outlive itself"),
+        (bench.process(task, "witness"), "a process of Outlive itself"),
     ):
         assert why in bench.run("adopt", str(pid)).stderr
     process = start("sleep 600")
     adopted = adopt(bench, process)
-    assert f"belongs to task {adopted} already" in bench.run("adopt", str(process.pid)).stderr
+    assert f"already belongs to task {adopted}" in bench.run("adopt", str(process.pid)).stderr
     bench.ok("cancel", task, adopted)
     left = bench.launch("sleep 600 & exit 0")
     bench.run("wait", left)
@@ -217,7 +217,7 @@ def test_adopt_creates_one_task_when_several_callers_adopt_one_process(bench: Be
             wait_until(lambda count=number: len(list(tasks.glob("*"))) > count, "the bundle")  # type: ignore[misc]
     answers = [call.communicate(timeout=PATIENCE_S) for call in calls]
     [adopted] = [out.strip() for out, _ in answers if out]
-    assert [f"belongs to task {adopted} already" in err for out, err in answers if not out] == [True] * 2
+    assert [f"already belongs to task {adopted}" in err for out, err in answers if not out] == [True] * 2
     bench.ok("cancel", adopted)
 
 

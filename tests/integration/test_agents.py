@@ -334,7 +334,7 @@ def test_agent_is_refused_when_its_depth_is_not_known(agents: Agents) -> None:
     clear = f"env -i PATH={os.environ['PATH']} HOME={agents.bench.root} OUTLIVE_HOME={home} XDG_CONFIG_HOME={config}"
     task = agents.bench.launch(f"{clear} {command}")
     agents.bench.run("wait", task)
-    assert "how deep is not known" in agents.bench.ok("output", task)
+    assert "the depth of nested tasks is not known" in agents.bench.ok("output", task)
 
 
 def test_model_option_decides_whether_an_agent_is_unstable(agents: Agents) -> None:
@@ -455,7 +455,7 @@ def test_limit_is_refused_when_the_client_does_not_report_its_use(agents: Agents
     for words in (("--client", client), ("--fallback", f"{client}:m2")):
         done = agents.bench.run("agent", *words, limit, "9", "--", "answer x")
         assert done.returncode == 2, done.stdout
-        assert f"the client {client} does not tell" in done.stderr
+        assert f"the client {client} does not report" in done.stderr
         assert "--max-turns" in done.stderr
     assert agents.bench.json("list", "--all")["tasks"] == []
     agents.bench.ok("agent", "--fallback", f"{client}:m2", "--max-turns", "9", "--", "answer x")

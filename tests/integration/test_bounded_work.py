@@ -109,7 +109,7 @@ def test_inbox_counts_the_notices_that_it_does_not_show(bench: Bench) -> None:
     assert (len(found["notices"]), found["more"]) == (40, 10)
     assert "and 10 more: outlive inbox" in bench.ok("inbox", "--session", "s-1", "--peek")
     assert "ended, and not yet reported to you (45)" in bench.ok("hand-off", "--session", "s-1")
-    assert "50 not reported yet" in bench.ok("gate", "--session", "s-1")
+    assert "notices not reported yet: 50" in bench.ok("gate", "--session", "s-1")
     told = bench.json("inbox", "--session", "s-1")["notices"] + bench.json("inbox", "--session", "s-1")["notices"]
     assert len({notice["id"] for notice in told}) == SOME
 

@@ -97,7 +97,7 @@ def test_missing_child_session_is_lost_after_a_second_check_and_reported_once(pa
     parent.sees("absent")
     assert parent.gate() == (True, ["lost"])
     assert [one["state"] for one in parent.bench.json("list")["foreign"]] == ["lost"]
-    assert "lost child sessions, no result will come of" in parent.bench.ok("gate", "--session", MINE)
+    assert "lost child sessions, which will return no result" in parent.bench.ok("gate", "--session", MINE)
     assert LOST + ": the client no longer lists it" in parent.prompt()
     assert parent.prompt() == ""
     assert parent.gate() == (True, [])

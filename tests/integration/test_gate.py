@@ -66,7 +66,7 @@ def test_gate_names_a_lost_task_and_does_not_wait_for_it(bench: Bench) -> None:
     answer = asked(bench)
     assert answer["running"] == []
     assert [each["id"] for each in answer["lost"]] == [task]
-    assert "lost, no ending will come" in answer["reason"]
+    assert "lost, so do not wait" in answer["reason"]
     assert told(bench, "s-1") == [task]
     assert asked(bench)["may_stop"] is True
 
@@ -78,7 +78,7 @@ def test_gate_lets_the_session_stop_when_the_ceiling_has_passed(bench: Bench) ->
     assert asked(bench, "s-1", "--ceiling", "300ms")["may_stop"] is False
     time.sleep(0.35)
     answer = asked(bench, "s-1", "--ceiling", "300ms")
-    assert (answer["may_stop"], "long enough" in answer["reason"]) == (True, True)
+    assert (answer["may_stop"], "which is the limit" in answer["reason"]) == (True, True)
     assert asked(bench)["may_stop"] is False  # the default ceiling has not passed
     begin(bench, "s-1", "--source", "compact")
     assert asked(bench, "s-1", "--ceiling", "300ms")["may_stop"] is False
@@ -98,7 +98,7 @@ def test_gate_wait_returns_when_the_last_task_has_ended(bench: Bench) -> None:
     bench.launch("sleep 401", "--session", "s-1")
     answer = asked(bench, "s-1", "--wait", "--ceiling", "500ms")
     assert (answer["may_stop"], time.monotonic() - began < 10) == (True, True)
-    assert "long enough" in answer["reason"]
+    assert "which is the limit" in answer["reason"]
 
 
 @pytest.mark.root

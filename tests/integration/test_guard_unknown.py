@@ -59,7 +59,7 @@ def test_guard_answers_unknown_while_an_unobserved_task_may_hold_files(bench: Be
             "restores": True,
             "client": None,
         }
-        line = f"cannot tell whether it is held: its files are not observed ({how}), and task {task} (running) by its"
+        line = f"cannot tell whether a path is held: the command is not observed ({how}), and task {task} (running)"
         assert line in bench.run("guard", "a.py").stdout
         assert line in before_edit(bench, repo)
     assert bench.json("guard", "/usr/bin")["clear"]

@@ -308,7 +308,7 @@ def test_hook_warns_while_a_client_shell_may_hold_a_file(bench: Bench, repo: Pat
     start("git stash && npm test; git stash pop")
     for tool, given in (("Edit", {"file_path": str(repo / "a.py")}), ("Bash", {"command": "git commit -am done"})):
         told = about_to(bench, tool, **given)
-        assert told.startswith("[outlive] cannot tell whether it is held"), tool
+        assert told.startswith("[outlive] cannot tell whether a path is held"), tool
         assert "b1, kept by claude itself, (running) by its text takes files away for a while" in told
         assert "outlive wait" not in told, "the client's shell is called a task"
     assert about_to(bench, "Edit", file_path="/elsewhere/a.py") == ""

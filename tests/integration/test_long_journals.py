@@ -111,7 +111,7 @@ def test_guard_answers_unknown_when_not_all_paths_were_compared(bench: Bench, re
     answer = asked(bench, command="git status")
     assert ([each.task for each in answer.unsure], answer.is_clear) == ([task], False)
     (line,) = answer_lines(answer, utc_now(), str(repo))
-    assert line.startswith(f"cannot tell whether task {task} holds it: 300 paths that it has changed there were not")
+    assert line.startswith(f"cannot tell whether task {task} holds a path: 300 paths that it has changed there were")
     assert asked(bench, path="src/f7").is_clear, "a query for one path did not compare this path"
     assert bench.json("guard", ".")["clear"], "the command did not compare all paths"
 

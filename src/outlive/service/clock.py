@@ -20,7 +20,10 @@ def tick() -> str:
 
 
 def changed_at(path: str) -> datetime:
-    """Return a path's change time (ctime); now if it is missing or in the future."""
+    """Return a path's change time (ctime).
+
+    Returns the present time if the path is missing, or if its change time is in the future.
+    """
     now = utc_now()
     try:
         return min(now, from_micros(os.stat(path).st_ctime_ns // 1000))

@@ -1,1 +1,1 @@
-"""Background agents: launch them, read their answers and transcripts."""
+"""Background agents: launching agents, and reading their answers and transcripts."""

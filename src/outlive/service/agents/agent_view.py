@@ -1,4 +1,4 @@
-"""What is known of an agent now: its model, its cost, its answer."""
+"""What is known about an agent now, such as its model, cost and answer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
 
 def known_of(home: Home, task: Task, number: int | None = None) -> AgentResult | None:
-    """Return what is known of an attempt, by default of the newest.
+    """Return what is known about an attempt, by default about the newest attempt.
 
-    Returns None for a command.
-    While the attempt runs, this is what its keeper wrote down about a second ago.
+    Returns None for a command. While the attempt runs, the result is what its keeper recorded about a second ago.
     """
     attempt = task.attempts[(number or task.current.number) - 1]
     if task.launch.agent is None:
@@ -29,15 +28,15 @@ def known_of(home: Home, task: Task, number: int | None = None) -> AgentResult |
 
 
 def answer_of(home: Home, task: Task, number: int | None = None) -> str:
-    """Return the final answer of an attempt, or its last words.
+    """Return an attempt's final answer, or the agent's last text.
 
-    Returns an empty text if there are none.
-    The text is made harmless, and secrets in it are masked.
+    Returns an empty text if the agent has written no text. The text is made harmless for a terminal and a model, and
+    secrets are masked.
     """
     files = AttemptFiles(home.bundle(task.id), number or task.current.number)
     answer = read_answer(files)
     if answer is None and task.launch.agent is not None:
-        # The keeper died before it wrote the answer down, or the agent still runs.
+        # The keeper died before it wrote the answer to a file, or the agent still runs.
         reader = read_attempt(files, task.launch.agent)
         answer = "" if reader is None else reader.answer
     return shown(answer or "").strip("\n")
@@ -46,7 +45,7 @@ def answer_of(home: Home, task: Task, number: int | None = None) -> str:
 def last_words(home: Home, task: Task) -> str:
     """Return the newest progress of an agent in one line.
 
-    This is its last tool call, or its last words.
+    The progress is the agent's last tool call or last text.
     """
     known = known_of(home, task)
     return "" if known is None or known.last is None else shown(known.last)

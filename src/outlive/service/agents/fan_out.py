@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 MOST_AGENTS = 500
 _LARGEST_FILE = 64 << 20
-# What a line may say, with the field of `WantedAgent` and the type of its value.
+# The fields that a line may contain. For each field, the table has the name of the field in `WantedAgent` and the type
+# of the value.
 _FIELDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "prompt": ("prompt", str),
     "client": ("client", str),
@@ -39,7 +40,7 @@ _EXAMPLE = 'a line such as {"prompt": "Review a.py", "model": "opus", "fallback"
 
 
 class ListedAgent:
-    """One line of the file."""
+    """An agent from one line of the file."""
 
     def __init__(self, wanted: WantedAgent, description: str | None) -> None:
         self.wanted = wanted
@@ -47,10 +48,10 @@ class ListedAgent:
 
 
 def read_list(path: str, common: WantedAgent) -> list[ListedAgent]:
-    """Return the agents of a file.
+    """Return the agents that a file lists.
 
-    A line that does not name a client, a model or a limit has the one of the options.
-    Raises `UserError` for the first wrong line, before anything is launched.
+    If a line names no client, model or limit, the value from the command line options is used. Raises `UserError` for
+    the first wrong line, before any agent is launched.
     """
     try:
         with open(path, "rb") as file:
@@ -58,21 +59,24 @@ def read_list(path: str, common: WantedAgent) -> list[ListedAgent]:
         # `splitlines` would also split at characters that JSON allows inside a text, such as U+2028.
         lines = content.decode("utf-8-sig").split("\n")
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}", "one agent per line, a prompt or JSON") from error
+        raise UserError(
+            f"{path} cannot be read: {error.strerror}", "write one agent per line: a prompt or a JSON object"
+        ) from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8", "one agent per line, a prompt or JSON") from error
+        raise UserError(f"{path} is not UTF-8", "write one agent per line: a prompt or a JSON object") from error
     found = [_listed(f"{path}, line {number}", line, common) for number, line in enumerate(lines, 1) if line.strip()]
     if not found:
-        raise UserError(f"{path} has no lines", "one agent per line, a prompt or JSON")
+        raise UserError(f"{path} has no lines with agents", "write one agent per line: a prompt or a JSON object")
     if len(found) > MOST_AGENTS or len(content) > _LARGEST_FILE:
-        raise UserError(f"{path} has more than {MOST_AGENTS} agents or 64 MiB", "split it into several files")
+        raise UserError(f"{path} has more than {MOST_AGENTS} agents or 64 MiB", "split the file into several files")
     return found
 
 
 def launch_all(home: Home, listed: Sequence[ListedAgent], request: Request, now: datetime) -> tuple[str, list[str]]:
-    """Launch all agents as one group; return its name and the ids of the tasks.
+    """Launch all agents as one group; return the name of the group and the task ids.
 
-    All of them are checked first. If one still cannot be launched, the error names those that were.
+    All agents are checked before the first agent is launched. If an agent still cannot be launched, the hint of the
+    error names the group of the launched agents.
     """
     group = request.group or f"agents-{letters(os.urandom(8), 6)}"
     planned = [
@@ -85,7 +89,9 @@ def launch_all(home: Home, listed: Sequence[ListedAgent], request: Request, now:
             tasks.append(run(home, one, utc_now() if tasks else now).task)
         except OutliveError as error:
             if tasks:
-                error.hint = f"{len(tasks)} of {len(planned)} agents were launched: outlive list --group {group}"
+                error.hint = (
+                    f"{len(tasks)} of {len(planned)} agents were launched; `outlive list --group {group}` shows them"
+                )
             raise
     return group, tasks
 
@@ -107,14 +113,16 @@ def _listed(where: str, line: str, common: WantedAgent) -> ListedAgent:
 
 def _is_known(where: str, name: str) -> bool:
     if name not in _FIELDS:
-        raise UserError(f"{where} has the unknown field {one_line(name, 40)}", f"known fields: {', '.join(_FIELDS)}")
+        raise UserError(
+            f"{where} has the unknown field {one_line(name, 40)}", f"use one of these fields: {', '.join(_FIELDS)}"
+        )
     return True
 
 
 def _checked(where: str, name: str, value: Any) -> Any:
     """Return the value of a field.
 
-    Raises `UserError` if it has the wrong type or size.
+    Raises `UserError` if the value has the wrong type or is not more than 0.
     """
     kind = _FIELDS[name][1]
     is_right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
@@ -123,5 +131,5 @@ def _checked(where: str, name: str, value: Any) -> Any:
     if not is_right:
         raise UserError(f"{where}: {name} has the wrong type", _EXAMPLE)
     if isinstance(value, (int, float)) and kind is not bool and value <= 0:
-        raise UserError(f"{where}: {name} must be more than 0", "leave it out for no limit")
+        raise UserError(f"{where}: {name} must be more than 0", "leave out the field if there is no limit")
     return tuple(value) if name == "fallback" else value

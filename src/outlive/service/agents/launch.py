@@ -44,9 +44,9 @@ _SHOWN_PROMPT = 200
 
 
 class WantedAgent(Value):
-    """What the caller wants of an agent, besides what every task has.
+    """The properties of a wanted agent that other tasks do not have.
 
-    None means the user's settings decide.
+    For a property that is None, the user's settings decide.
     """
 
     prompt: str
@@ -55,7 +55,7 @@ class WantedAgent(Value):
     fallback: tuple[str, ...] | None = None
     category: str | None = None
     resume: str | None = None
-    """A task, or a session of the client, that the agent continues."""
+    """The agent continues this task, or this session of the client."""
     budget_usd: float | None = None
     max_tokens: int | None = None
     max_turns: int | None = None
@@ -64,7 +64,7 @@ class WantedAgent(Value):
 
 
 class _Resumed(Value):
-    """The session that an agent continues, and what it had cost before."""
+    """The session that an agent continues, and the cost of the session until now."""
 
     session: str
     client: str | None = None
@@ -76,9 +76,9 @@ class _Resumed(Value):
 
 
 def launch_agent(home: Home, wanted: WantedAgent, request: Request, now: datetime) -> Launched:
-    """Launch a background agent; return once it runs or is queued.
+    """Launch a background agent, and return when it runs or is queued.
 
-    `request` has what every task has. Its command is replaced by the client's.
+    `request` has the properties that every task has. The command in `request` is replaced by the client's command.
     """
     return run(home, plan_agent(home, wanted, request), now)
 
@@ -129,20 +129,20 @@ def plan_agent(home: Home, wanted: WantedAgent, request: Request) -> Request:
 def check_prompt(prompt: str) -> None:
     """Raise `UserError` for a prompt that no client could read."""
     if not prompt.strip():
-        raise UserError("the prompt is empty", "outlive agent -- 'Review the last commit'")
+        raise UserError("the prompt is empty", "give a prompt, for example: outlive agent -- 'Review the last commit'")
     if "\0" in prompt or not is_encodable(prompt):
-        raise UserError("the prompt is not usable", "UTF-8 text without NUL bytes")
+        raise UserError("the prompt is not usable", "give UTF-8 text without NUL bytes")
     if len(prompt.encode()) > LONGEST_PROMPT:
         raise UserError(
             f"the prompt has more than {LONGEST_PROMPT >> 20} MiB",
-            "put it into a file, and name the file in the prompt",
+            "write the text to a file, and name the file in the prompt",
         )
 
 
 def _check_lineage(environ: dict[str, str]) -> None:
     """Raise `TooDeep` inside a task whose environment was cleared.
 
-    The depth is not known there.
+    In such a task, it is not known how deep tasks are nested.
     """
     if parent_of(environ) is not None:
         return  # `run` checks the depth
@@ -150,8 +150,8 @@ def _check_lineage(environ: dict[str, str]) -> None:
     while pid > 1:
         if name_of(pid) == KEEPER_NAME:
             raise TooDeep(
-                "this runs inside a task, and how deep is not known, because OUTLIVE_TASK is not in its environment",
-                "keep OUTLIVE_TASK and OUTLIVE_DEPTH in the environment",
+                "this runs inside a task, but OUTLIVE_TASK is not set, so the depth of nested tasks is not known",
+                "pass on OUTLIVE_TASK and OUTLIVE_DEPTH in the environment",
             )
         fields = stat_fields(pid)
         pid = int(fields[1]) if fields else 0
@@ -160,16 +160,17 @@ def _check_lineage(environ: dict[str, str]) -> None:
 def _candidates(
     home: Home, settings: AgentSettings, wanted: WantedAgent, project: str, *, is_resumed: bool
 ) -> tuple[tuple[Candidate, ...], str]:
-    """Return the candidates, and why the first one is tried first.
+    """Return the candidates, and why the first candidate is tried first.
 
-    Candidates that were found unavailable lately are tried last.
+    Candidates that were unavailable recently are tried last.
     """
     client, model, category = wanted.client, wanted.model, wanted.category
     choice = choice_of(settings, client=client, model=model, category=category, project=project)
     found = choose(settings, client=client, model=model, fallback=wanted.fallback, category=category, project=project)
     unavailable = unavailable_models(home)
     reachable = [one for one in found if (one.client, one.model) not in unavailable]
-    # A session can only be continued by its own client, so its model is tried first in any case.
+    # A session can be continued only by its own client, so the session's model is tried first even if it was
+    # unavailable recently.
     if is_resumed or not reachable or found[0] in reachable:
         return found, f"{found[0].name}, by the {choice.model_from}"
     passed = [one for one in found if one not in reachable]
@@ -177,24 +178,30 @@ def _candidates(
 
 
 def _find_resumed(home: Home, text: str) -> _Resumed:
-    """Return the session of a task, or a session of a client by its own id."""
+    """Return the session of a task, or the client's session with this id."""
     task = _task_of(home, text)
     if task is None:
         if text.startswith("-"):
-            raise UserError(f"the session {text[:60]!r} begins with '-'", "the client would take it for an option")
+            raise UserError(
+                f"the session {text[:60]!r} begins with '-'",
+                "the client would read this name as an option; give the id of a task or session",
+            )
         return _Resumed(session=text)
     request, attempt = task.launch.agent, task.current
     if request is None or attempt.agent is None:
-        raise UserError(f"task {task.id} is a command, and only an agent can be continued", f"outlive retry {task.id}")
+        raise UserError(
+            f"task {task.id} is a command, and only an agent can be continued",
+            f"`outlive retry {task.id}` runs the command again",
+        )
     if attempt.settled_at is None:
         raise Conflict(
-            f"task {task.id} is {task.state}, and its session can be continued only when it has ended",
-            f"outlive wait {task.id}, or outlive cancel {task.id}",
+            f"task {task.id} is {task.state}, and its session can be continued only after the task has ended",
+            f"`outlive wait {task.id}` waits for the end, `outlive cancel {task.id}` ends the task",
         )
     if attempt.agent.session is None:
         raise UserError(
-            f"task {task.id} has no session of its client: it ended before the client had begun one",
-            f"outlive retry {task.id}",
+            f"task {task.id} has no session: the task ended before its client had begun a session",
+            f"`outlive retry {task.id}` runs the agent again",
         )
     cost, tokens = used_by_session(home, attempt.agent.client, attempt.agent.session)
     return _Resumed(
@@ -209,7 +216,10 @@ def _find_resumed(home: Home, text: str) -> _Resumed:
 
 
 def _task_of(home: Home, text: str) -> Task | None:
-    """Return the task that a text names; None if it must be the session of a client."""
+    """Return the task that a text names.
+
+    Returns None if there is no such task, so that the text must name a session of a client.
+    """
     try:
         with SqliteLedger(home.ledger, utc_now()) as ledger:
             found = AgentAttempts(ledger).task_of_session(text)
@@ -219,7 +229,10 @@ def _task_of(home: Home, text: str) -> Task | None:
 
 
 def _check_not_running(home: Home, session: str) -> None:
-    """Raise `Conflict` if a running task's output, or its row, names this session."""
+    """Raise `Conflict` if a running task works in this session.
+
+    The session of a task is read from the progress that its keeper records, or else from its row.
+    """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         running = [task for task in ledger.unsettled() if task.launch.agent is not None]
     for task in running:
@@ -229,14 +242,14 @@ def _check_not_running(home: Home, session: str) -> None:
 
 
 def _check_not_open(home: Home, session: str, client: str, project: str) -> None:
-    """Raise `Conflict` if the client itself has this session open.
+    """Raise `Conflict` if a running client has this session open.
 
-    It may be the session of a user, or the one that launches this agent.
+    It may be a session of the user, or the session that launches this agent.
     """
     if is_open(home, session, client, project):
         raise Conflict(
             f"{client} has the session {one_line(session, 60)} open at this moment",
-            "end it there first, because both would write into one transcript; or leave out --resume",
+            "end the session first, because both clients would write to one transcript, or leave out --resume",
         )
 
 
@@ -247,19 +260,19 @@ def _client_of_resumed(wanted: WantedAgent, resumed: _Resumed) -> str:
     """
     if wanted.client is not None and resumed.client not in (None, wanted.client):
         raise UserError(
-            f"the session is one of {resumed.client}, and {wanted.client} cannot continue it", "leave out --client"
+            f"the session belongs to {resumed.client}, and {wanted.client} cannot continue it", "leave out --client"
         )
     client = wanted.client or resumed.client
     if client is None:
         raise UserError(
             f"no task has used the session {one_line(resumed.session, 60)}, so its client is not known",
-            f"name it with --client: {', '.join(CLIENTS)}",
+            f"name the client with --client, one of: {', '.join(CLIENTS)}",
         )
     return client
 
 
 def _cwd_of_resumed(cwd: str, resumed: _Resumed) -> str:
-    """Return the directory of the resumed agent.
+    """Return the directory in which the resumed agent runs.
 
     Some clients find a session only from the directory in which it began.
     """
@@ -271,14 +284,15 @@ def _worktree(wanted: WantedAgent, request: Request, resumed: _Resumed | None) -
         return None
     if resumed is not None:
         raise UserError(
-            "an agent that continues a session works where that session did", "leave out --worktree or --resume"
+            "an agent that continues a session works in the directory of that session",
+            "leave out --worktree or --resume",
         )
     repository, base = head_commit(request.cwd, request.surroundings.environ)
     return Worktree(path="", repository=repository, branch="", base=base)
 
 
 def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
-    """Raise `UserError` for a client that is missing or cannot do what is wanted."""
+    """Raise `UserError` for a client that is missing or cannot do what the user wants."""
     path = request.surroundings.environ.get("PATH", os.defpath)
     for one in {each.client: each for each in agent.candidates}.values():
         adapter = new_adapter(one.client, (agent.tables or {}).get(one.client))
@@ -290,17 +304,17 @@ def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
             )
         if adapter.takes_prompt_as_argument and prompt.startswith("-"):
             raise UserError(
-                f"the prompt begins with '-', and the client {one.client} takes it as an argument",
-                "begin it with a word, because the client would take it for an option",
+                f"the prompt begins with '-', and the client {one.client} gets the prompt as an argument",
+                "begin the prompt with a word, because the client would read it as an option",
             )
         if agent.budget_usd is not None and not adapter.reports_cost:
             raise UserError(
-                f"the client {one.client} does not tell what a run costs, so a budget cannot be kept",
+                f"the client {one.client} does not report what a run costs, so a budget cannot be enforced",
                 "give --max-turns instead of --budget",
             )
         if agent.max_tokens is not None and not adapter.reports_tokens:
             raise UserError(
-                f"the client {one.client} does not tell its tokens before it ends, so their limit cannot be kept",
+                f"the client {one.client} does not report its tokens before its end, so no limit can be enforced",
                 "give --max-turns instead of --max-tokens",
             )
         if agent.resume is not None and not adapter.can_resume:
@@ -310,7 +324,7 @@ def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
 def _command(agent: AgentRequest, prompt: str, environ: Mapping[str, str]) -> Command:
     """Return the command of the first attempt, without the id of its session.
 
-    Its text is for people.
+    The text of the command is written for people.
     """
     first = agent.candidates[0]
     start = AgentStart(

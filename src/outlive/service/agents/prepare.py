@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def placed(home: Home, launch: Launch) -> Launch:
-    """Return a launch whose worktree, if it has one, is named after the task's id."""
+    """Return a launch, with its worktree (if any) named after the id of the task."""
     agent = launch.agent
     if agent is None or agent.worktree is None:
         return launch
@@ -44,7 +44,7 @@ def prepare_agent(launch: Launch, files: AttemptFiles, prompt: str, environ: Map
     Raises OSError or `Unavailable`.
     """
     request = launch.agent
-    assert request is not None  # noqa: S101 - only agents are prepared
+    assert request is not None  # noqa: S101 - the caller calls this function only for agent tasks
     write_prompt(files.bundle, prompt)
     start = first_start(request)
     if request.worktree is not None:
@@ -71,8 +71,8 @@ def discard_worktree(launch: Launch, environ: Mapping[str, str]) -> None:
 def check_session_is_free(ledger: SqliteLedger, launch: Launch, start: AgentStart) -> None:
     """Raise `Conflict` if another task works in the session of an attempt.
 
-    Most clients would write both runs into one transcript. It is called in the transaction that adds the attempt, so
-    that only one of two launches at the same time succeeds.
+    Most clients would write both runs to one transcript. The caller calls this function in the transaction that adds
+    the attempt, so that only one of two simultaneous launches succeeds.
     """
     if not start.is_resumed or start.session is None:
         return
@@ -84,8 +84,8 @@ def check_session_is_free(ledger: SqliteLedger, launch: Launch, start: AgentStar
 def used_by_session(home: Home, client: str, session: str) -> tuple[float | None, tuple[int, int] | None]:
     """Return the cost and tokens of a session after its newest run.
 
-    A run that was killed did not report them. Then this is what was known when it began, so that what it used is
-    counted for the next run, and nothing is counted twice.
+    A run that was killed did not report its cost and tokens. Then the values from the beginning of that run are
+    returned. So the use of the killed run is counted for the next run, and no use is counted twice.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         found = AgentAttempts(ledger).newest_in_session(client, session)
@@ -101,21 +101,20 @@ def used_by_session(home: Home, client: str, session: str) -> tuple[float | None
 
 
 def session_is_taken(task: str, session: str) -> Conflict:
-    """Return the error for a session in which a task works."""
+    """Return the error for a session in which another task works."""
     return Conflict(
         f"task {task} works in the session {one_line(session, 60)} at this moment",
-        f"outlive wait {task}, or outlive cancel {task}",
+        f"`outlive wait {task}` waits for the end, `outlive cancel {task}` ends the task",
     )
 
 
 def begin_again(home: Home, task: Task, files: AttemptFiles, environ: Mapping[str, str]) -> AgentStart:
     """Write how the next attempt of an ended agent begins, and return it.
 
-    Raises OSError.
-    Its worktree is made again if it was removed.
+    If the worktree of the agent was removed, it is made again. Raises OSError if the files cannot be written.
     """
     request = task.launch.agent
-    assert request is not None  # noqa: S101 - only agents begin in this way
+    assert request is not None  # noqa: S101 - the caller calls this function only for agent tasks
     last = AttemptFiles(files.bundle, task.current.number)
     result, unavailable = _last_result(task, last), unavailable_models(home)
     start, prompt = next_start(task.launch, last, result, unavailable)

@@ -1,7 +1,7 @@
-"""The transcript of an agent task: what user, model and tools have said.
+"""The transcript of an agent task: the texts of user, model and tools.
 
-It is read from the kept output of the client. So it does not need the client's own session, and stays for as long as
-the task, however the task ended.
+The transcript is read from the stored output of the client. So it does not need the client's own session, and it exists
+as long as the record of the task, however the task ended.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from outlive.service.maintenance.reconcile import Adopter
 
 _WIDE = 300
-# An input with more levels is not shown, because everything that handles it is recursive.
+# An input with more nested levels is not shown, because the functions that handle inputs are recursive.
 _MOST_LEVELS = 100
-# Output inside a hole reads as NUL bytes. A line that a hole cuts has them too, so that its halves are not joined.
+# Output that was dropped reads as NUL bytes. A NUL byte is inserted at the place of dropped output, so that the two
+# halves of a cut line are not joined.
 _CUT = b"\0"
 
 
@@ -48,22 +49,22 @@ class Transcript(Value):
     """A part of the entries of a task."""
 
     entries: tuple[Entry, ...]
-    """In the order of their times."""
+    """The entries, ordered by time."""
     next: int
-    """Nothing will be added to entries up to this number. It is the `since` of the next call."""
+    """Entries up to this number are complete. The next call uses this number as `since`."""
     more: bool
-    """Whether entries after `since` were left out because only the last ones were wanted."""
+    """Whether entries after `since` were left out because only the last entries were wanted."""
 
 
 def request_of(task: Task) -> AgentRequest:
-    """Return what an agent task was asked to do.
+    """Return the request of an agent task.
 
-    Raises `UserError` for another task.
+    Raises `UserError` if the task is not an agent.
     """
     if task.launch.agent is None:
         raise UserError(
             f"task {task.id} is a command, and only agents have a transcript",
-            f"`outlive output {task.id}` shows what it has written",
+            f"`outlive output {task.id}` shows the output of the command",
         )
     return task.launch.agent
 
@@ -71,7 +72,7 @@ def request_of(task: Task) -> AgentRequest:
 def read_transcript(
     home: Home, task: Task, *, since: int = 0, last: int | None = None, with_tools: bool = False
 ) -> Transcript:
-    """Return the present entries of a task with a number greater than `since`."""
+    """Return the entries written so far whose number is greater than `since`."""
     request, reader = request_of(task), EntryReader()
     for attempt in task.attempts:
         _AttemptReading(home, task, request, attempt, reader).read()
@@ -92,8 +93,8 @@ def follow_transcript(
 ) -> Iterator[Sequence[Entry]]:
     """Yield complete entries as they come, until the task ends.
 
-    Following also ends when `departures` becomes readable. An entry that arrives late is yielded late, although its
-    time is earlier. So no number changes.
+    Following also ends when `departures` becomes readable. An entry that arrives late is yielded late, even if its time
+    is before that of other entries. So no entry changes its number.
     """
     if last is not None:
         found = read_transcript(home, task, since=since, last=last, with_tools=with_tools)
@@ -127,7 +128,7 @@ def follow_transcript(
 
 
 class _AttemptReading:
-    """The reading of one attempt, after those of all earlier attempts."""
+    """The reading of one attempt, after all earlier attempts were read."""
 
     def __init__(self, home: Home, task: Task, request: AgentRequest, attempt: Attempt, reader: EntryReader) -> None:
         self._attempt = attempt
@@ -140,9 +141,10 @@ class _AttemptReading:
         self.describe()
 
     def read(self) -> None:
-        """Read the present output, up to the end if the attempt has ended.
+        """Read the output written so far, at most until the end of the attempt.
 
-        What a process writes after that does not belong to the attempt, and would change the numbers of later entries.
+        Output that a process writes after the end does not belong to the attempt, and would change the numbers of later
+        entries.
         """
         attempt = self._attempt
         end = size_of(self._files) if attempt.output_bytes is None else attempt.output_bytes
@@ -155,17 +157,17 @@ class _AttemptReading:
             self.describe()
 
     def feed(self, piece: Piece) -> None:
-        """Read one more piece of the output."""
+        """Read the next piece of the output."""
         if piece.dropped_before:
             self._stream.feed(_CUT)
             self._entries.dropped(f"{show_size(piece.dropped_before)} of output were dropped here")
         if piece.restarted:
             self._stream.feed(_CUT)
-            self._entries.dropped("the client truncated its own output: what it wrote before is gone")
+            self._entries.dropped("the client truncated its own output, so its earlier output is lost")
         self._stream.feed(piece.content)
 
     def end(self, attempt: Attempt) -> None:
-        """End the attempt, which has been settled."""
+        """Add the last entry of an attempt that has been settled."""
         self._attempt = attempt
         self._stream.finish()
         found, how = attempt.agent, how_it_ended(attempt)
@@ -182,7 +184,7 @@ class _AttemptReading:
         self.describe()
 
     def describe(self) -> None:
-        """Set the first entry's text: client, model and session, and how it ended."""
+        """Set the first entry's text: client, model, session, and how the attempt ended."""
         agent = self._agent()
         client, model, session = (agent[name] for name in ("client", "model", "session"))
         text = f"attempt {self._attempt.number}: {client}"
@@ -191,7 +193,7 @@ class _AttemptReading:
         self._entries.describe(f"{text}; {how_it_ended(self._attempt)}", agent)
 
     def _agent(self) -> dict[str, Any]:
-        """Return client, model and session of the attempt, and how it ended."""
+        """Return client, model and session of the attempt, and how the attempt ended."""
         found = self._attempt.agent
         return {
             "client": self._start.client,
@@ -203,7 +205,7 @@ class _AttemptReading:
 
 
 def _start_on_record(request: AgentRequest, attempt: Attempt) -> AgentStart:
-    """Return how an attempt began whose files do not tell it."""
+    """Return how an attempt began, from its row, if its files do not show it."""
     if attempt.agent is not None:
         return AgentStart(client=attempt.agent.client, model=attempt.agent.asked, session=attempt.agent.session)
     first = request.candidates[0]
@@ -211,7 +213,7 @@ def _start_on_record(request: AgentRequest, attempt: Attempt) -> AgentStart:
 
 
 def _prompt_of(files: AttemptFiles) -> str | None:
-    """Return what the client was given to read; None if that is not kept."""
+    """Return the prompt that the client was given, or None if it is not stored."""
     try:
         with open(prompt_file(files), "rb") as file:
             return file.read().decode("utf-8", "surrogateescape")
@@ -228,7 +230,7 @@ def _is_wanted(entry: Entry, since: int, *, with_tools: bool) -> bool:
 
 
 def transcript_document(task: Task, found: Transcript) -> dict[str, Any]:
-    """Return a transcript as JSON, without secrets and harmless to a reader."""
+    """Return a transcript as JSON, with secrets masked and texts made harmless."""
     return {
         "task": task.id,
         "entries": [entry_document(entry) for entry in found.entries],
@@ -238,7 +240,7 @@ def transcript_document(task: Task, found: Transcript) -> dict[str, Any]:
 
 
 def entry_document(entry: Entry) -> dict[str, Any]:
-    """Return an entry as JSON, without secrets and harmless to a reader."""
+    """Return an entry as JSON, with secrets masked and texts made harmless."""
     agent = entry.agent
     return {
         "n": entry.number,
@@ -259,7 +261,7 @@ def entry_document(entry: Entry) -> dict[str, Any]:
 
 
 def _without_begun_secret(text: str) -> str:
-    """Return a text that is not complete without the beginning of a secret at its end."""
+    """Return an incomplete text without a possible beginning of a secret at its end."""
     while may_begin_secret(text):
         kept = text.rstrip()
         text = kept[: max(kept.rfind(blank) for blank in " \t\n") + 1]
@@ -271,10 +273,10 @@ def _iso_of(at: float | None) -> str | None:
 
 
 def harmless_input(given: object) -> Any:
-    """Return the input of a tool without secrets.
+    """Return the input of a tool, with secrets masked.
 
-    A name and its value are masked together, because the name tells that the value is a secret. If the masked text is
-    no JSON any more, it is returned as a text.
+    A name and its value are masked together, because the name shows that the value is a secret. If the masked text is
+    not valid JSON any more, it is returned as a string.
     """
     if given is None:
         return None
@@ -289,9 +291,9 @@ def harmless_input(given: object) -> Any:
 
 
 def _with_shown_texts(value: object, levels: int = _MOST_LEVELS) -> object:
-    """Return a JSON value with harmless texts.
+    """Return a JSON value with its texts made harmless.
 
-    Raises `RecursionError` if it has too many levels.
+    Raises `RecursionError` if the value has too many nested levels.
     """
     if isinstance(value, str):
         return shown(value)

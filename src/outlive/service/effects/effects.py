@@ -1,4 +1,7 @@
-"""The effects of a task, from its journal and from the present state of the disk."""
+"""The effects of a task, from its journal and from the present state of the disk.
+
+The journal is the file in which the observer records the changes of an attempt.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,10 @@ def wait_for_comparison(files: AttemptFiles, settled_at: datetime | None, patien
 
 
 def git_document(home: Home, task: Task) -> dict[str, object] | None:
-    """Return the state of the task's repository before and after it; None without one."""
+    """Return the state of the git repository before and after a task.
+
+    Returns None if the task did not run in a repository.
+    """
     files = AttemptFiles(home.bundle(task.id), task.current.number)
     before, after = snapshot_of(files.before), snapshot_of(files.after)
     if before is None or before.git is None:
@@ -94,12 +100,18 @@ def git_document(home: Home, task: Task) -> dict[str, object] | None:
 
 
 def snapshot_of(path: str) -> Snapshot | None:
-    """Return the task directory's snapshot at `path`; None if missing or unreadable."""
+    """Return the snapshot of the task's directory that is stored at `path`.
+
+    Returns None if the snapshot is missing or unreadable.
+    """
     return next(iter(snapshots_of(path)), None)
 
 
 def snapshots_of(path: str) -> Iterator[Snapshot | None]:
-    """Return the snapshots at `path`, the task's directory first; None if unreadable."""
+    """Return the snapshots that are stored at `path`.
+
+    The first snapshot is of the task's directory. None stands for an unreadable snapshot.
+    """
     return map(from_json, _lines_of(path))
 
 
@@ -108,7 +120,7 @@ def comparisons_of(files: AttemptFiles) -> list[Comparison]:
     lines = _lines_of(files.compared)
     if not lines:
         return []
-    from outlive.domain.git.comparison_json import from_json as comparison_from_json  # noqa: PLC0415 - imported here, because a short task has no comparison
+    from outlive.domain.git.comparison_json import from_json as comparison_from_json  # noqa: PLC0415 - imported here, because only attempts with a stored comparison need it
 
     return [found for line in lines if (found := comparison_from_json(line)) is not None]
 
@@ -122,7 +134,7 @@ def _lines_of(path: str) -> list[str]:
 
 
 def effects_document(effects: Effects, now: datetime, *, whole: bool = False) -> dict[str, object]:
-    """Return effects as JSON; every list is limited unless `whole` is set."""
+    """Return effects as JSON, with shortened lists unless `whole` is set."""
     most = None if whole else _MOST_PATHS
     return {
         "level": effects.level,
@@ -156,7 +168,10 @@ def effects_document(effects: Effects, now: datetime, *, whole: bool = False) ->
 
 
 def _paths(name: str, paths: Sequence[str], most: int | None, scope: str = "") -> dict[str, object]:
-    """Return paths as JSON, relative to `scope`; counted per directory if over `most`."""
+    """Return paths as JSON, relative to `scope`.
+
+    If there are more than `most` paths, they are counted per directory.
+    """
     if most is None or len(paths) <= most:
         return {name: [path.removeprefix(scope) for path in paths]}
     found = fold(paths, most)
@@ -172,7 +187,10 @@ def _by(line: str, most: int | None) -> str:
 
 
 def window_document(window: Window, now: datetime, most: int | None = _MOST_PATHS) -> dict[str, object]:
-    """Return a window as JSON, with at most `most` of its paths; None means all."""
+    """Return a window as JSON, with at most `most` of its paths.
+
+    If `most` is None, all paths are included.
+    """
     span = window.lasted(now)
     return {
         "scope": window.scope,
@@ -197,16 +215,17 @@ def open_now(home: Home, task: Task, attempt: int | None = None, *, with_stashes
 
 
 def _as_left(task: Task, attempt: int, windows: tuple[Window, ...]) -> tuple[Window, ...]:
-    """Return an attempt's windows, with open windows marked as left if it has ended."""
+    """Return the windows, with open ones marked as left if the attempt has ended."""
     if task.attempts[attempt - 1].settled_at is None:
         return windows
     return tuple(window.but(is_left=window.is_open) for window in windows)
 
 
 def is_in(project: str, window: Window) -> bool:
-    """Return whether a window concerns a project's tree.
+    """Return whether a window concerns a project's directory tree.
 
-    If the project is a submodule, the scope may be the repository around it. Linked worktrees inside do not count.
+    If the project is a git submodule, the window's scope may be the repository around the submodule. Linked worktrees
+    inside the project do not count.
     """
     if is_inner_worktree(window.scope, project):
         return False
@@ -215,7 +234,10 @@ def is_in(project: str, window: Window) -> bool:
 
 
 def is_inner_worktree(scope: str, project: str) -> bool:
-    """Return whether `scope` is a linked worktree: a project inside the project."""
+    """Return whether `scope` is a linked git worktree inside the project.
+
+    Such a worktree is a project of its own.
+    """
     if not scope.startswith(project.rstrip("/") + "/"):
         return False
     found = find_repository(scope)
@@ -223,7 +245,7 @@ def is_inner_worktree(scope: str, project: str) -> bool:
 
 
 def declared_of(task: Task) -> Declared:
-    """Return what a task is expected to touch, by its `--touches` and its command."""
+    """Return what a task is expected to touch, from `--touches` and its command text."""
     from outlive.domain.effects.predicted import Touch  # noqa: PLC0415 - imported here, because importing the parser of commands is slow
     from outlive.observe.predict.predict import declare  # noqa: PLC0415 - imported here, because importing the parser of commands is slow
 

@@ -48,7 +48,10 @@ class World:
         self._neighbours: Neighbours | None = None
 
     def neighbours(self, home: Home) -> Neighbours:
-        """Return the tasks and edits that may overlap; each journal is replayed only once."""
+        """Return the tasks and edits that may overlap with other tasks.
+
+        The result is kept for the next call, so that each journal is read only once.
+        """
         if self._neighbours is None:
             from outlive.service.effects.overlaps import Neighbours  # noqa: PLC0415 - imported here, because only readers of notices need it
 
@@ -58,7 +61,8 @@ class World:
     def wait_for(self, home: Home, task: Task, attempt: int) -> None:
         """Wait while the keeper compares an attempt's files.
 
-        A notice is usually read only once. All notices together wait for `_COMPARING_S` seconds at most.
+        A notice is usually read only once, so its reader waits until the comparison is complete. For all notices
+        together, the reader waits at most `_COMPARING_S` seconds.
         """
         files = AttemptFiles(home.bundle(task.id), attempt)
         if _is_being_compared(files, snapshot_of(files.after)) and self._left_to_wait_s > 0:
@@ -69,8 +73,8 @@ class World:
     def drift_of(self, home: Home, task: Task, attempt: int, effects: Effects) -> Drift | None:
         """Return what changed after an attempt, and what others changed while it ran.
 
-        Returns None if no snapshot was taken when the attempt ended, and if Outlive has removed the agent's worktree,
-        in which nothing had changed.
+        Returns None if no snapshot was taken when the attempt ended. Also returns None if Outlive has removed the
+        agent's worktree, because nothing had changed in it.
         """
         if _has_removed_worktree(task):
             return None
@@ -80,7 +84,7 @@ class World:
             return None
         if _lacks_comparison(files, own):
             how = "is still being compared" if has_writers(files.record) else "was not compared"
-            own = own.but(unknown=(*own.unknown, f"files: what others changed while it ran {how}"))
+            own = own.but(unknown=(*own.unknown, f"files: what others changed while the task ran {how}"))
         from outlive.observe.git.take_snapshot import look_at_paths  # noqa: PLC0415 - imported here, because only readers of notices need it
 
         now = self._look(task.launch.cwd) if own.git is None else self._look_at_all(own, task.launch.cwd)
@@ -95,8 +99,8 @@ class World:
         further = []
         for each in others:
             if each is not None and each.git is not None:
-                # `found` already reports the files that the task touched, also those in other repositories. With the
-                # list of these files in `then`, this comparison leaves them out.
+                # `found` already reports the files that the task touched, even files in other repositories. `then`
+                # lists these files, so that this comparison leaves them out.
                 then = each.but(files=own.files)
                 now = self._look_at_all(then, each.directory)
                 moved = drift(then, now, self._distance(then.git, now.git), ended_ns=ended_ns, is_own=False)
@@ -108,9 +112,9 @@ class World:
     ) -> tuple[Snapshot, Snapshot]:
         """Return both snapshots without the files that another task changed and restored.
 
-        A file whose content is not known counts as changed if it was written after the task's end. Another task that
-        restores the file writes it too. Such files are reported as unknown, because they may have been changed before
-        they were restored.
+        A file whose content is not known counts as changed if it was written after the task's end. But another task may
+        have written the file only to restore it. A file that another task restored is reported as unknown, because the
+        file may also have been changed before it was restored.
         """
         late = {} if ended_at is None else changed_by_time(own, now, to_micros(ended_at) * 1000)
         if not late or ended_at is None or now.git is None or now.tree is None:
@@ -125,12 +129,15 @@ class World:
         if not covered:
             return own, now
         whom = ", ".join(dict.fromkeys(covered.values()))
-        why = f"{named([names[path] for path in covered])}: changed and restored by {whom} since"
+        why = f"{named([names[path] for path in covered])}: changed and restored by {whom} since the task ended"
         tracked = {path: seen for path, seen in now.tree.tracked.items() if path not in covered}
         return own.but(unknown=(*own.unknown, why)), now.but(tree=now.tree.but(tracked=tracked))
 
     def _distance(self, then: GitState | None, now: GitState | None) -> Distance | None:
-        """Return how many commits HEAD has moved; None if it stayed or counting failed."""
+        """Return by how many commits HEAD has moved.
+
+        Returns None if HEAD has not moved or if counting failed.
+        """
         if then is None or now is None or then.head == now.head:
             return None
         from outlive.observe.git.commits import measure_distance  # noqa: PLC0415 - imported here, because it is needed only if HEAD has moved
@@ -188,7 +195,7 @@ def _has_removed_worktree(task: Task) -> bool:
 
 
 def drift_document(found: Drift | None) -> dict[str, object] | None:
-    """Return drift as JSON; None if the drift is unknown."""
+    """Return drift as JSON, or None if the drift is unknown."""
     if found is None:
         return None
     return {"moved": found.moved, "summary": found.summary, "details": list(found.details)}

@@ -39,17 +39,23 @@ if TYPE_CHECKING:
 
 
 class Announced(Value):
-    """A task that has not ended and whose command takes files of this tree away."""
+    """A task that has not ended and whose command takes files away.
+
+    A command takes files away if it changes them for a while, as `git stash` does.
+    """
 
     task: str
     state: str
     observe: str
-    """How the task is observed. `unseen` means that it should be observed but is not."""
+    """How the task is observed. `unseen` means that the task should be observed but is not."""
     taking: Declared
     client: str | None = None
-    """The client that runs the command in its own background; `task` is then the client's id. None for our tasks."""
+    """The client that runs the command in its own background.
+
+    If `client` is set, `task` is the client's id of the command. For a task of Outlive, `client` is None.
+    """
     project: str = ""
-    """The project in which the client runs the command. Empty for our tasks."""
+    """The project in which the client runs the command. Empty for a task of Outlive."""
 
     def words(self) -> str:
         """Return the announcement as a clause, without a period."""
@@ -91,9 +97,10 @@ def guard_paths(home: Home, paths: Iterable[str], environ: Mapping[str, str]) ->
 def guard_command(home: Home, argv: tuple[str, ...], directory: str, environ: Mapping[str, str]) -> Answer:
     """Return the tasks that hold files that a command is about to use.
 
-    Only the command's text is examined. The task in which the caller runs does not count. git, tests and builds use the
-    whole tree. A word with an unknown part, such as `src/$NAME`, and an unknown program may use any path there, so a
-    task that holds such a path is reported as one that may hold what the command uses.
+    Only the command's text is examined. The task in which the caller runs does not count. Commands of git, tests and
+    builds count as using the whole directory tree. If a word has an unknown part, such as `src/$NAME`, or if the
+    program is unknown, the command may use any path there. A task that holds such a path is reported as a task that may
+    hold files of the command.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         answer = answer_for_command(home, OpenWindows(home, ledger, parent_of(environ)), argv, directory)
@@ -123,7 +130,7 @@ def is_announced(task: Task) -> bool:
 
 
 def _with_announced(home: Home, held: OpenWindows, found: Found, wanted: set[str]) -> Answer:
-    """Return the answer, with other live tasks whose commands take these paths away."""
+    """Return the answer, including live tasks whose commands take these paths away."""
     known = {each.task for each in found.holders}
     unknown, coming = [], []
     for task in filter(is_announced, held.replayed):
@@ -141,17 +148,17 @@ def _with_announced(home: Home, held: OpenWindows, found: Found, wanted: set[str
 
 
 def with_foreign_paths(ledger: SqliteLedger, answer: Answer, paths: Sequence[str]) -> Answer:
-    """Add to an answer the clients' own commands that may take these paths away."""
+    """Return the answer, including clients' own commands that may take paths away."""
     return _with_foreign(ledger, answer, lambda: {place for path in paths for place in places_on_the_way(path)})
 
 
 def with_foreign_command(ledger: SqliteLedger, answer: Answer, argv: tuple[str, ...], directory: str) -> Answer:
-    """Add to an answer the clients' own commands that may take a command's files away."""
+    """Return the answer, including clients' commands that may take needed files away."""
     return _with_foreign(ledger, answer, lambda: read_command(argv, directory).places())
 
 
 def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set[str]]) -> Answer:
-    """Add to an answer the clients' own commands that take these paths away.
+    """Return the answer, including clients' own commands that take wanted paths away.
 
     Outlive does not observe such commands, so they are added to `unknown`.
     """
@@ -159,7 +166,7 @@ def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set
     for one in foreign_now(ledger, None):
         if one.seen.cwd is None or not may_take_away(one.seen.command):
             continue
-        from outlive.observe.predict.predict import declare  # noqa: PLC0415 - imported here, because few clients run such a command by themselves
+        from outlive.observe.predict.predict import declare  # noqa: PLC0415 - imported here, because few clients' commands take files away
 
         taking = declare(from_shell_text(one.seen.command).argv, one.seen.cwd)
         if any(is_in_one_tree(tree_of(each), wanted()) for each in taking.taken_away):
@@ -195,28 +202,28 @@ def _find_holders_of(held: OpenWindows, wanted: Wanted) -> Found:
 
 
 def tree_of(taken: Touch) -> str:
-    """Return the tree in which a command takes files away."""
+    """Return the directory tree in which a command takes files away."""
     return project_of(taken.what) if taken.kind == "git" else os.path.realpath(taken.what)
 
 
 def is_in_one_tree(tree: str, wanted: Iterable[str]) -> bool:
-    """Return whether one of the paths `wanted` lies in a tree or contains it."""
+    """Return whether a wanted path lies in a directory tree or contains the tree."""
     top = tree.rstrip("/") + "/"
     return any(f"{place}/".startswith(top) or top.startswith(place.rstrip("/") + "/") for place in wanted)
 
 
 def answer_lines(answer: Answer, now: datetime, tree: str) -> list[str]:
-    """Return an answer as text, one line for each task; empty if no path is held."""
+    """Return a line of text for each task that holds, or may hold, a path."""
     lines = [maybe_held_line(each.task, each.window, each.unread, now, tree, each.unchecked) for each in answer.holders]
     lines += [each.words() for each in answer.unsure]
     return lines + [
-        f"cannot tell whether it is held: its files are not observed ({each.observe}), and {each.words()}"
+        f"cannot tell whether a path is held: the command is not observed ({each.observe}), and {each.words()}"
         for each in answer.unknown
     ]
 
 
 def coming_lines(answer: Answer) -> list[str]:
-    """Return a line for each task that is going to take files away and has not yet."""
+    """Return a line for each task that will take files away but has not done so yet."""
     return [f"soon: {each.words()}" for each in answer.coming]
 
 

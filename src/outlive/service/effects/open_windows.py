@@ -1,10 +1,11 @@
-"""The windows that are open now, found without replaying every task's journal.
+"""The windows that are open now, found without reading every task's journal.
 
 A window is a time span in which a file differed from what the task found. It is open until the file is restored.
 
-The windows of a running task come from its journal. A task that ended without success counts while paths that it
-changed are not restored: for one hour, or for one day if its notice is unread. The ledger has these paths one by one,
-so that a reader queries only the paths that it needs. The changes of a success were intended.
+The windows of a running task come from its journal, the record of its effects. A task that ended without success counts
+for one hour, or for one day if its notice is unread. It stops counting when all paths that it changed are restored. The
+ledger stores these paths separately, so that a reader queries only the paths that it needs. A task that succeeded does
+not count, because its changes were intended.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ if TYPE_CHECKING:
     from outlive.service.effects.running_windows import Question, RunningWindows, WindowsOfTask
 
 _RECENT, _UNTOLD = timedelta(hours=1), timedelta(days=1)
-# The keeper records the paths that its task left changed. If it has not done so in this time, it died, and a reader
-# records them.
+# After the end of a task, its keeper records within this time which paths the task left changed. If the record is
+# missing later, the keeper has died, and a reader records the paths.
 _KEEPER_RECORDS_WITHIN = timedelta(seconds=10)
 _AT_ONCE = 100
 MOST_COMPARED = 20
 """How many paths of a task are compared at a time if the answer must be fast, as in a hook."""
 # The number of ended tasks whose windows are read if the number of paths is limited. The newest tasks come first.
 _MOST_TASKS = 20
-# How many batches of a task's paths are compared until one of the paths is found to be still changed.
+# At most this many batches of a task's paths are compared to find a path that is still changed.
 _TURNS = 5
 
 
@@ -45,7 +46,7 @@ class OpenInProject(Value):
 
     windows: tuple[tuple[str, Window], ...] = ()
     unsure: tuple[str, ...] = ()
-    """Tasks that may have a window open in the tree. Only some of their paths were compared, and none is changed."""
+    """Tasks that may have an open window: no compared path is changed, but some paths were not compared."""
     more: int = 0
     """The number of further ended tasks that left paths of the tree changed. These paths were not compared."""
 
@@ -54,7 +55,7 @@ class OpenWindows:
     """The open windows of all tasks except one, compared with the disk at each call."""
 
     def __init__(self, home: Home, ledger: SqliteLedger, but: str | None = None, most: int | None = None) -> None:
-        """Find the tasks whose windows may be open, without the task `but`.
+        """Find the tasks whose windows may be open, except the task `but`.
 
         `most` limits how many paths of a task are compared at a time.
         """
@@ -81,7 +82,8 @@ class OpenWindows:
     ) -> list[WindowsOfTask]:
         """Return the open windows of the tasks whose journals have to be read.
 
-        With a limit, a long journal is searched only for the question, without scopes that `is_left_out` accepts.
+        If the number of paths is limited, a long journal is searched only for the paths of `question`. Paths in a scope
+        that `is_left_out` accepts do not count.
         """
         found = list(self._of_short())
         if self._running is not None:
@@ -89,27 +91,27 @@ class OpenWindows:
         return [each for each in found if each.windows or each.is_unsure]
 
     def may_be_open(self) -> bool:
-        """Return whether any task, except the one left out, may have an open window."""
+        """Return whether a task may have an open window; the excluded task does not count."""
         return bool(self.recorded) or bool(self._of_short()) or bool(self._long)
 
     def has_opened(self, task: Task) -> bool:
-        """Return whether a task may have changed any path, restored or not."""
+        """Return whether a task may have changed a path, even if the path is restored now."""
         self._of_short()
         if self._running is not None and task in self._long:
             return self._running.has_changed(task)
-        from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - imported here, because usually no task runs
+        from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - imported here, because it is needed only if a journal has to be read
 
         return bool(effects_of(self._home, task).windows)
 
     def _of_short(self) -> list[WindowsOfTask]:
-        """Return the open windows of the tasks whose journals are replayed as a whole.
+        """Return the open windows of the tasks whose journals are read as a whole.
 
-        If the number of paths is limited, tasks with long journals are put aside in `_long`.
+        If the number of paths is limited, tasks with long journals are only collected in `_long`.
         """
         if self._windows is None:
             self._windows = []
             if self.replayed:
-                from outlive.service.effects.effects import open_now  # noqa: PLC0415 - imported here, because usually no task runs
+                from outlive.service.effects.effects import open_now  # noqa: PLC0415 - imported here, because it is needed only if a journal has to be read
                 from outlive.service.effects.running_windows import RunningWindows, WindowsOfTask  # noqa: PLC0415
 
                 self._running = None if self._most is None else RunningWindows(self._home, self._most)
@@ -149,7 +151,7 @@ class OpenWindows:
         """Return the windows that are open in a project's tree, each with its task."""
         if not self.may_be_open():
             return OpenInProject()
-        from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - usually no task holds files
+        from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - imported here, because it is needed only if a window may be open
         from outlive.service.effects.effects import is_in  # noqa: PLC0415
         from outlive.service.effects.running_windows import Question  # noqa: PLC0415
 
@@ -204,7 +206,10 @@ class OpenWindows:
         )
 
     def _still_left(self, task: str, paths: Iterable[LeftPath]) -> list[LeftPath]:
-        """Return the paths that are as the task left them; delete the rest in the ledger."""
+        """Return the paths that are still as the task left them.
+
+        The other paths are deleted in the ledger.
+        """
         from outlive.observe.path_state import moments_of, state_like  # noqa: PLC0415 - imported here, because usually no ended task left changed paths
 
         still: list[LeftPath] = []
@@ -234,7 +239,7 @@ def _without_stashes(windows: Iterable[Window]) -> Iterator[Window]:
 def _record_late(home: Home, ledger: SqliteLedger, task: Task) -> bool:
     """Record the paths that an ended task left changed, in place of its keeper.
 
-    Returns False, and records nothing, while the keeper may still do so or processes of the task run.
+    Returns False and records nothing while the keeper may still record the paths, or while processes of the task run.
     """
     settled = task.current.settled_at
     if settled is None or task.current.left_running or utc_now() - settled < _KEEPER_RECORDS_WITHIN:

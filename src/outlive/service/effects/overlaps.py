@@ -1,4 +1,4 @@
-"""Overlaps: other changes to a task's paths, and open windows while it ran."""
+"""Overlaps: others' changes to a task's paths, and windows open while it ran."""
 
 from __future__ import annotations
 
@@ -43,10 +43,13 @@ _EVER = from_micros(0)
 
 
 class Neighbours:
-    """The tasks and edits that may overlap with a task; each journal is replayed once."""
+    """The tasks and edits that may overlap with a task.
+
+    Each journal is read only once.
+    """
 
     def __init__(self, home: Home, since: datetime | None = None) -> None:
-        """Read no task that ended before `since`; None reads every neighbour."""
+        """Leave out tasks that ended before `since`, unless `since` is None."""
         self._home = home
         self._since = since or _EVER
         self._effects: dict[str, Effects] = {}
@@ -70,20 +73,22 @@ class Neighbours:
         return [each for each in found.values() if each.id != task.id]
 
     def edits(self, since: datetime, until: datetime) -> Sequence[Edit]:
-        """Return the files that sessions edited themselves in a span of time."""
+        """Return the edits that sessions themselves made to files between two moments."""
         with SqliteLedger(self._home.ledger, utc_now()) as ledger:
             return SessionEdits(ledger).between(since, until)
 
     def foreign(self, task: Task, since: datetime, until: datetime) -> Iterator[tuple[str, ClientTask]]:
-        """Yield clients' background commands in a task's tree, each after its session.
+        """Yield clients' background commands in a task's directory tree.
 
-        An adopted command is a task, and a command that runs `outlive` changes nothing, so both are left out.
+        Each command comes with the session that runs it. An adopted command is a task, so it is left out. A command
+        that runs `outlive` changes no file itself, so it is left out too.
         """
         if self._foreign is None:
             with SqliteLedger(self._home.ledger, utc_now()) as ledger:
                 self._foreign = ClientTasks(ledger).newest()
         found = [each for each in self._foreign if did_run(each[2], since, until)]
-        # The end of a client's command may be unknown. So the task that adopted the command may have ended long ago.
+        # The end of a client's command may be unknown, and the task that adopted the command may have ended long ago.
+        # So tasks of any age are read.
         everyone = self if self._since == _EVER else Neighbours(self._home)
         tasks = (task, *everyone.of(task)) if found else ()
         adopted = {each.launch.adopted_output for each in tasks} - {None}
@@ -94,7 +99,10 @@ class Neighbours:
                 yield session, one
 
     def effects(self, task: Task) -> Effects:
-        """Return the effects of a task; empty if its journals record only program starts."""
+        """Return the effects of a task.
+
+        The effects are empty if the task's journals record only program starts.
+        """
         if task.id not in self._effects:
             files = (AttemptFiles(self._home.bundle(task.id), each.number) for each in task.attempts)
             is_idle = all(is_bare(each.effects) for each in files)
@@ -102,21 +110,25 @@ class Neighbours:
         return self._effects[task.id]
 
     def taking_by_text(self, task: Task, other: Task) -> Declared | None:
-        """Return what another task takes away in a task's tree by its text, if unobserved.
+        """Return what an unobserved task takes away, according to its command text.
 
-        What a succeeded task takes away for good is its result and does not count.
+        Returns None if `other` is observed, or takes no files away in the directory tree of `task`. Files that a
+        succeeded task took away for good do not count, because their removal is the task's result.
         """
         taking = taking_away(other)
         files = AttemptFiles(self._home.bundle(other.id), other.current.number)
         if taking is None or is_observed(files.effects) or (other.state == "succeeded" and not taking.opens_window):
             return None
-        from outlive.service.effects.guard import is_in_one_tree, tree_of  # noqa: PLC0415 - few tasks take files away by their text
+        from outlive.service.effects.guard import is_in_one_tree, tree_of  # noqa: PLC0415 - imported here, because few commands take files away
 
         is_near = any(is_in_one_tree(tree_of(each), [task.launch.project]) for each in taking.taken_away)
         return taking if is_near else None
 
     def restored_by(self, task: Task, ended_at: datetime) -> dict[str, list[tuple[str, datetime]]]:
-        """Return the paths that other tasks restored after a task's end, by whom and when."""
+        """Return the paths that other tasks restored after the end of a task.
+
+        Each path has the tasks that restored it, with the times.
+        """
         found: dict[str, list[tuple[str, datetime]]] = {}
         for other in self.of(task):
             if other.current.ended_at is None or other.current.ended_at > ended_at:
@@ -130,8 +142,9 @@ def overlaps_of(
 ) -> tuple[Overlap, ...]:
     """Return the overlaps of an attempt whose effects are `own`.
 
-    An overlap is a task or session that changed the same paths meanwhile, or a task with an open window in the tree.
-    Clients' own commands come last. With `in_one_tree`, tasks that changed other files of the tree count too.
+    An overlap is a task or session that changed the same paths while the attempt ran. A task that had an open window in
+    the directory tree at that time is an overlap too. Clients' own commands come last. With `in_one_tree`, tasks that
+    changed other files of the directory tree count too.
     """
     since = task.first_try(attempt).started_at
     if since is None:

@@ -11,7 +11,7 @@ _MOST_LINKS = 40
 def places_on_the_way(path: str) -> tuple[str, ...]:
     """Return the target of a path, and every symbolic link on the way to it.
 
-    A task may have changed any of these links, and thereby what the path means.
+    A task may have changed any of these links, and with it the target of the path.
     """
     here, names = "/", path.split("/")[::-1]
     links: list[str] = []
@@ -29,7 +29,7 @@ def places_on_the_way(path: str) -> tuple[str, ...]:
 
 
 def _target(path: str) -> str | None:
-    """Return the target of a symbolic link; None if the path is no link."""
+    """Return the target of a symbolic link, or None if the path is no link."""
     try:
         return os.readlink(path)
     except OSError:

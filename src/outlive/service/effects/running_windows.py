@@ -1,8 +1,8 @@
-"""The open windows of tasks with long journals, in bounded time.
+"""The open windows of tasks with long journals, found in limited time.
 
-Of a long journal, only the paths that the question concerns are replayed, and only a limited number of them is compared
-with the disk.
-If no compared path is open and other paths remain, the answer is that the task may have an open window.
+A journal is the record of a task's effects. From a long journal, only the entries about paths of the question are read.
+Only a limited number of these paths is compared with the disk. If no compared path is still changed and other paths
+were not compared, the answer is that the task may have an open window.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ if TYPE_CHECKING:
 # The characters with which a shell pattern begins. A path with such a pattern may name several files.
 WILD = re.compile(r"[*?\[{]")
 _GITS_OWN = (b"/HEAD", b"/refs/stash")
-# The limits in bytes: of a short journal, of all short journals that are replayed, and of all long journals that are
-# read.
+# The largest sizes in bytes: of a short journal, of all short journals together, and of all long journals together.
 _SHORT, _MOST_REPLAYED, _MOST_READ = 16 << 10, 128 << 10, 8 << 20
-# How many batches of a task's paths are compared until one of the paths is found to be held.
+# At most this many batches of a task's paths are compared to find a path that is held.
 _TURNS = 5
 
 
@@ -45,15 +44,16 @@ class WindowsOfTask(Value):
     task: str
     windows: tuple[Window, ...]
     unchecked: int = 0
-    """The number of further paths of the task that were not compared with the disk. They may be open as well."""
+    """The number of further paths of the task that were not compared with the disk. They may be changed as well."""
     is_unsure: bool = False
-    """Whether no compared path is open, and the question concerns paths that were not compared."""
+    """Whether the task may have an open window, because paths of the question were not compared with the disk."""
 
 
 class Question(Value):
-    """The paths that a caller asks about: places, and patterns of a shell.
+    """The paths that a caller asks about: exact paths, and shell patterns.
 
-    A question concerns each place, everything below it, every directory above it, and all matches of the patterns.
+    A question concerns each path in `places`, every path below it, every directory above it, and all paths that match
+    the patterns.
     """
 
     places: frozenset[str]
@@ -63,7 +63,10 @@ class Question(Value):
     """Whether git's own files, such as HEAD, count as files of the tree that they lie in."""
 
     def chosen_from(self, paths: Iterable[bytes]) -> list[bytes]:
-        """Return the paths that the question concerns; all have the journal's escapes."""
+        """Return the paths that the question concerns.
+
+        All these paths are written with the escapes of the journal.
+        """
         places = [as_written(place) for place in self.places]
         around = {above for place in places for above in around_of(place)}
         below = tuple(place.rstrip(b"/") + b"/" for place in places)
@@ -81,16 +84,22 @@ class Question(Value):
 
 
 class RunningWindows:
-    """The windows of tasks with long journals; the limits hold for all tasks together."""
+    """The windows of tasks with long journals.
+
+    The limits in bytes apply to all these tasks together.
+    """
 
     def __init__(self, home: Home, most: int) -> None:
-        """Store the limit: `most` paths of a task are compared at a time."""
+        """Store the limit: at most `most` paths of a task are compared at a time."""
         self._home, self._most = home, most
         self._replayed, self._read = _MOST_REPLAYED, _MOST_READ
         self._searches: dict[str, JournalSearch | None] = {}
 
     def is_short(self, task: Task) -> bool:
-        """Return whether a task's journal is replayed as a whole; count its size if so."""
+        """Return whether a task's journal is short enough to be read as a whole.
+
+        The size of a short journal is subtracted from the limit for all short journals.
+        """
         size = size_of(journals_of(self._home, task, task.current.number))
         if size > min(_SHORT, self._replayed):
             return False
@@ -98,7 +107,10 @@ class RunningWindows:
         return True
 
     def has_changed(self, task: Task) -> bool:
-        """Return whether a task may have changed a path; True if its journal is too long."""
+        """Return whether a task may have changed a path.
+
+        Returns True if the journal is too long to be read.
+        """
         search = self._search(task)
         return search is None or bool(search.changed)
 
@@ -113,7 +125,8 @@ class RunningWindows:
         rest = [path for path in asked if path not in named]
         if not asked and not search.names(named):
             return WindowsOfTask(task=task.id, windows=())
-        # If there is room, compare some changed paths elsewhere too, so that the windows name more of their paths.
+        # If the limit allows it, compare some changed paths outside of the question too, so that the windows name more
+        # paths.
         room, known = max(0, self._most - len(rest)), set(rest) if len(rest) < self._most else set()
         others = _spread([path for path in changed if path not in known], room) if room else []
         compared = {*named, *others}
@@ -142,7 +155,7 @@ class RunningWindows:
         return [each for each in found if each.is_left(state_like, lambda path: moments_of(path)[0])]
 
     def _search(self, task: Task) -> JournalSearch | None:
-        """Return a search in a task's journals; None if the limit leaves no room for them."""
+        """Return a search in a task's journals, or None if they exceed the limit."""
         if task.id not in self._searches:
             files = journals_of(self._home, task, task.current.number)
             size = size_of(files)
@@ -155,7 +168,7 @@ class RunningWindows:
 def _spread(paths: Sequence[bytes], most: int) -> Sequence[bytes]:
     """Return at most `most` paths, evenly spread over their order.
 
-    A task that restores its paths does so in this order. The first paths alone could all be restored already.
+    A task restores its paths in this order. So the first paths may all be restored while later paths are still changed.
     """
     return paths if len(paths) <= most else [paths[number * len(paths) // most] for number in range(most)]
 

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from outlive.domain.effects.predicted import Touch
     from outlive.observe.shell.commands import Simple
 
-# A command with a touch of one of these kinds may read or change the whole tree.
+# A command with a touch of one of these kinds may read or change the whole directory tree.
 _WHOLE_TREE = frozenset(("git", "unknown"))
-# A file whose content a client sends, such as `@file`. A word with a further colon is an address and no file.
+# A word that names a file whose content a program sends, such as `@file`. A word with a further colon is an address and
+# not a file.
 _SENT = re.compile(r"(?:[\w.-]*@|<|fileb?://(?:localhost(?=/))?)([^:;]+)(?:;.*)?", re.DOTALL)
 # The characters at which the unknown part of a word begins.
 _UNREAD = re.compile(r"[$`…]")
@@ -32,10 +33,10 @@ class Wanted:
         self.paths: list[str] = []
         self.trees: dict[str, None] = {}
         self.unread: dict[str, str] = {}
-        """Words whose meaning is unknown, each with the directory in which the named file may lie."""
+        """Words whose meaning is unknown. Each word has the directory in which the named file may lie."""
 
     def places(self) -> set[str]:
-        """Return the targets of all these paths, and the symbolic links on the way."""
+        """Return the targets of all wanted paths, and the symbolic links on the way."""
         named = (*self.paths, *self.trees, *self.unread.values())
         return {place for path in named for place in places_on_the_way(path)}
 
@@ -43,7 +44,7 @@ class Wanted:
 def read_command(argv: tuple[str, ...], directory: str) -> Wanted:
     """Return what a command is about to read or touch if it runs in `directory`."""
     from outlive.observe.predict.apply_rules import places_of, touches_of, tree_of  # noqa: PLC0415
-    from outlive.observe.predict.rule import TAKES, find_program  # noqa: PLC0415 - imported here, because it is slow to import and not needed for paths
+    from outlive.observe.predict.rule import TAKES, find_program  # noqa: PLC0415 - imported here, because it is slow to import and only `guard --command` needs it
     from outlive.observe.shell.commands import program_name, read  # noqa: PLC0415
 
     reader = read(argv, directory)
@@ -65,7 +66,7 @@ def read_command(argv: tuple[str, ...], directory: str) -> Wanted:
                 # fails and the command runs in `directory`. The text does not show which.
                 wanted.unread[each.directory] = project_of(directory)
             elif not os.path.isdir(place):
-                wanted.paths.append(place)  # a task may have moved it away
+                wanted.paths.append(place)  # a task may have moved the directory away
             elif each.words and find_program(program_name(each)) is None:
                 wanted.unread[each.words[0].text] = project_of(place)
             else:
@@ -80,8 +81,8 @@ def read_command(argv: tuple[str, ...], directory: str) -> Wanted:
 
 
 def _kept_by_git(command: Simple, place: str) -> list[str]:
-    """Return git's own files that a command uses: HEAD, and for `git stash` the stash."""
-    from outlive.observe.predict.apply_rules import verb_of  # noqa: PLC0415 - imported here, because it is not needed for paths
+    """Return git's own files that a command uses: HEAD, and the stash if it stashes."""
+    from outlive.observe.predict.apply_rules import verb_of  # noqa: PLC0415 - imported here, because only `guard --command` needs it
 
     found = find_repository(place)
     if found is None:
@@ -94,9 +95,10 @@ def _kept_by_git(command: Simple, place: str) -> list[str]:
 def _unread_in(command: Simple, directory: str) -> dict[str, str]:
     """Return the words of a command that may name a file but have an unknown part.
 
-    Each comes with the directory in which the file may lie: `src/$NAME` in `src`, `$NAME` anywhere in the tree.
+    Each word has the directory in which the file may lie. For `src/$NAME`, this is `src`. For `$NAME`, this is the
+    project, because the file may lie anywhere in it.
     """
-    from outlive.observe.predict.apply_rules import names_no_file, words_for_files  # noqa: PLC0415 - imported here, because it is not needed for paths
+    from outlive.observe.predict.apply_rules import names_no_file, words_for_files  # noqa: PLC0415 - imported here, because only `guard --command` needs it
 
     if command.elsewhere is not None:
         return {}
@@ -120,7 +122,7 @@ def _unread_in(command: Simple, directory: str) -> dict[str, str]:
 
 
 def _paths_of(command: Simple, directory: str) -> list[str]:
-    """Return the paths that a command's words may name, or the directory it searches."""
+    """Return the paths that a command's words may name, or a directory to search."""
     from outlive.observe.predict.apply_rules import (  # noqa: PLC0415
         files_in_text,
         names_files_for_sure,
@@ -128,7 +130,7 @@ def _paths_of(command: Simple, directory: str) -> list[str]:
         tree_of,
         words_for_files,
     )
-    from outlive.observe.predict.rule import SEARCHES  # noqa: PLC0415 - imported here, because it is not needed for paths
+    from outlive.observe.predict.rule import SEARCHES  # noqa: PLC0415 - imported here, because only `guard --command` needs it
 
     program = [word for word in command.words[:1] if "/" in word.text]  # a shell finds other programs in PATH
     words = [word.text for word in (*program, *words_for_files(command), *command.reads)]

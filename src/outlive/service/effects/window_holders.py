@@ -1,4 +1,4 @@
-"""The open windows that concern paths: by name, by containment or through links.
+"""The open windows that contain given paths, directly or through symbolic links.
 
 A task holds a path if the path is in one of the task's open windows.
 """
@@ -44,14 +44,14 @@ class Unsure(Value):
 
     task: str
     paths: int = 0
-    """The number of its paths that were not compared; 0 if that number is not known."""
+    """The number of its paths that were not compared, or 0 if that number is not known."""
 
     def words(self) -> str:
         """Return what is not known about the task, as a clause without a period."""
         why = f"{self.paths:,} paths that it has changed there were not compared"
         if not self.paths:
             why = "its record of changes is too long to be read here"
-        return f"cannot tell whether task {self.task} holds it: {why} (`outlive guard PATH` compares all)"
+        return f"cannot tell whether task {self.task} holds a path: {why} (`outlive guard PATH` compares all)"
 
 
 class Found(Value):
@@ -64,7 +64,8 @@ class Found(Value):
 def find_holders(held: OpenWindows, paths: Iterable[str], *, expands: bool = False, is_tree: bool = False) -> Found:
     """Return the tasks whose open windows concern these paths.
 
-    `expands` expands wildcards as a shell does. `is_tree` leaves out windows of linked worktrees inside the paths.
+    With `expands`, wildcards in the paths are expanded as a shell does. With `is_tree`, windows of linked git worktrees
+    inside the paths are left out.
     """
     paths = list(paths)
     wanted = {place for path in paths for place in places_on_the_way(path)}
@@ -110,7 +111,8 @@ def _recorded(
 def _concerns(wanted: set[str], held: Sequence[str]) -> bool:
     """Return whether a changed path is, contains or lies in a wanted path.
 
-    A file of git itself, such as HEAD, must be wanted by name, because a reader of the tree does not read it.
+    A file of git itself, such as HEAD, counts only if it is wanted by name. A command that reads the directory tree
+    does not read git's own files.
     """
     below, around = tuple(path.rstrip("/") + "/" for path in wanted), _around(wanted)
     return any(away in around or (away.startswith(below) and not is_gits_own(away)) for away in held)
@@ -136,5 +138,5 @@ def _may_mean(pattern: list[str], held: str) -> bool:
 
 
 def key_of(holder: Holder) -> tuple[str, str, bool]:
-    """Return a key of a task's window, however many of its paths were compared."""
+    """Return a key of a task's window that does not depend on the compared paths."""
     return holder.task, holder.window.scope, all(map(is_gits_own, holder.window.paths))

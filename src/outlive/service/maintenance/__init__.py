@@ -1,1 +1,1 @@
-"""Repairs: tasks without a keeper, incomplete ledgers, and old records."""
+"""Maintenance of tasks without a keeper, incomplete ledgers, and old records."""

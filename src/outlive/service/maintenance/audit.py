@@ -1,4 +1,4 @@
-"""Auditing: inconsistencies of ledger and files, and how to repair them."""
+"""Auditing: finding contradictions between ledger and files, and their repair."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 
 _FILES = ("lock", "control", "done", "record", "output")
 _LONG_UNDELIVERED = timedelta(days=1)
-# Time synchronisation sets the clock of a machine back and forth by small amounts.
+# Differences up to this size are no finding, because time synchronisation moves a clock back and forth by small
+# amounts.
 _TOLERANCE = timedelta(minutes=1)
 
 
 class Finding(Value):
-    """One inconsistency, and how to repair it (`mend`)."""
+    """One contradiction, with its repair (`mend`)."""
 
     kind: str
     task: str | None
@@ -42,7 +43,7 @@ class Finding(Value):
 
 
 def audit(home: Home, now: datetime) -> list[Finding]:
-    """Return all inconsistencies between the ledger, the tasks' files and the clock."""
+    """Return all contradictions between the ledger, the tasks' files and the clock."""
     with SqliteLedger(home.ledger, now) as ledger:
         findings = [
             Finding(
@@ -61,9 +62,9 @@ def audit(home: Home, now: datetime) -> list[Finding]:
             Finding(
                 kind="undelivered",
                 task=notice.task,
-                what=f"its ending has been waiting for session {notice.session} for "
+                what=f"the ending has been waiting for session {notice.session} for "
                 f"{show_duration(now - notice.created_at)}",
-                mend=f"outlive result {notice.task} --session {notice.session} acknowledges it",
+                mend=f"outlive result {notice.task} --session {notice.session} acknowledges the ending",
             )
             for notice in ledger.undelivered(now - _LONG_UNDELIVERED)
         ]
@@ -85,15 +86,13 @@ def _is_being_launched(home: Home, task: str) -> bool:
 
 def _stray(home: Home, task: str, now: datetime) -> Finding:
     if could_be_rebuilt(home, task):
-        mend = "outlive audit --rebuild restores its row"
+        mend = "outlive audit --rebuild restores the row"
     elif is_abandoned(home, task, now):
         mend = "outlive sweep --apply deletes the bundle"
     elif read_spec(home, task) is not None:
-        mend = (
-            "a launch may be under way; if not, the task never ran, and outlive sweep --apply deletes the bundle later"
-        )
+        mend = "not needed during a launch; else the task never ran, and outlive sweep --apply deletes the bundle later"
     else:
-        mend = "a launch may be under way; if not, outlive sweep --apply deletes the bundle in an hour"
+        mend = "not needed during a launch; else outlive sweep --apply deletes the bundle after an hour"
     return Finding(
         kind="bundle_without_row", task=task, what=f"{home.bundle(task)} has no row in the ledger", mend=mend
     )
@@ -102,18 +101,18 @@ def _stray(home: Home, task: str, now: datetime) -> Finding:
 def _of_files(home: Home, task: Task) -> Iterator[Finding]:
     bundle = home.bundle(task.id)
     if not os.path.isdir(bundle):
-        mend = "the files cannot be restored; outlive sweep --apply deletes the record when it is due"
-        yield Finding(kind="row_without_bundle", task=task.id, what=f"{bundle} is gone", mend=mend)
+        mend = "not possible, because the files are gone; outlive sweep --apply deletes the record when it is due"
+        yield Finding(kind="row_without_bundle", task=task.id, what=f"the directory {bundle} does not exist", mend=mend)
         return
     if read_spec(home, task.id) is None:
-        mend = "not possible; if the ledger is lost, the task cannot be rebuilt"
-        yield Finding(kind="missing_spec", task=task.id, what="its spec.json is gone or cannot be read", mend=mend)
+        mend = "not possible; the task cannot be rebuilt if the ledger is lost"
+        yield Finding(kind="missing_spec", task=task.id, what="spec.json is missing or cannot be read", mend=mend)
     yield from _of_modes(bundle, task)
     known = {str(attempt.number) for attempt in task.attempts}
     for name in sorted(set(_names(bundle + "/attempts")) - known):
-        mend = "not needed; a launcher was killed before it wrote the row, and the next retry deletes the files"
+        mend = "not needed; the launcher was killed before it wrote the row, and the next retry deletes the files"
         if name.isdigit() and has_begun(AttemptFiles(bundle, int(name))):
-            mend = "outlive audit --rebuild restores its row"
+            mend = "outlive audit --rebuild restores the row"
         yield Finding(
             kind="attempt_without_row", task=task.id, what=f"attempts/{name} has no row in the ledger", mend=mend
         )
@@ -122,18 +121,21 @@ def _of_files(home: Home, task: Task) -> Iterator[Finding]:
         missing = [name for name in _FILES if not os.path.exists(f"{files.path}/{name}")]
         if missing:
             what = f"attempt {attempt.number} has no {', '.join(missing)}"
-            mend = "not needed; the ending is in the ledger" if attempt.settled_at else _ends_it(files, missing)
+            mend = "not needed, because the ending is in the ledger" if attempt.settled_at else _ends_it(files, missing)
             yield Finding(kind="missing_files", task=task.id, what=what, mend=mend)
         else:
             yield from _of_attempt(files, task, attempt)
 
 
 def _ends_it(files: AttemptFiles, missing: list[str]) -> str:
-    """Return how to end an attempt that lacks files; `control` is needed to cancel it."""
+    """Return how to end an attempt that lacks files.
+
+    Without the file `control`, the attempt cannot be cancelled.
+    """
     process = files.read_slot("process")
     if "control" in missing and process is not None:
-        return f"kill {process['pid']} ends the command, if it runs; outlive cancel cannot reach its keeper"
-    return "outlive cancel ends the task; without these files, its end may not be noticed"
+        return f"kill {process['pid']} ends the command, if it runs; outlive cancel cannot reach the keeper"
+    return "outlive cancel ends the task; without these files, readers may not notice that the task has ended"
 
 
 def _of_attempt(files: AttemptFiles, task: Task, attempt: Attempt) -> Iterator[Finding]:
@@ -141,19 +143,23 @@ def _of_attempt(files: AttemptFiles, task: Task, attempt: Attempt) -> Iterator[F
     name = f"attempt {attempt.number}"
     for path in (files.done, files.control):
         if not stat.S_ISFIFO(os.stat(path).st_mode):
-            what = f"{name} has a {os.path.basename(path)} that is no FIFO"
+            what = f"{name} has a {os.path.basename(path)} that is not a FIFO"
             yield Finding(kind="wrong_files", task=task.id, what=what, mend="outlive cancel ends the task, if it runs")
     if damaged := [slot for slot in record.SLOTS if is_damaged(files.record, slot)]:
         what = f"{name} has a record that cannot be read: {', '.join(damaged)}"
-        mend = "not possible; if the ledger does not have the ending, the ending is lost"
+        mend = "not possible; the ending is lost if the ledger does not have it"
         yield Finding(kind="damaged_record", task=task.id, what=what, mend=mend)
     size = size_of(files)
     if attempt.output_bytes is not None and size < attempt.output_bytes:
-        what = f"{name} wrote {attempt.output_bytes} bytes, and {size} are left"
-        yield Finding(kind="lost_output", task=task.id, what=what, mend="not possible; the file was truncated")
+        what = f"{name} wrote {attempt.output_bytes} bytes of output, and {size} bytes are left"
+        yield Finding(
+            kind="lost_output", task=task.id, what=what, mend="not possible, because the output file was truncated"
+        )
     if attempt.settled_at is None and not keeper_lives(files):
-        what = f"{name} is {attempt.state}, and has no keeper"
-        yield Finding(kind="unkept", task=task.id, what=what, mend=f"outlive show {task.id} settles or adopts it")
+        what = f"{name} is {attempt.state} and has no keeper"
+        yield Finding(
+            kind="unkept", task=task.id, what=what, mend=f"outlive show {task.id} settles or adopts the attempt"
+        )
 
 
 def _of_modes(bundle: str, task: Task) -> Iterator[Finding]:
@@ -189,5 +195,5 @@ def _of_clocks(task: Task, now: datetime) -> Iterator[Finding]:
                     kind="clock",
                     task=task.id,
                     what=f"attempt {attempt.number} was {name} {show_duration(before - after)} after it was {later}",
-                    mend="not possible; the clock was set, so durations of this attempt may be wrong",
+                    mend="not possible; the clock was changed, so durations of this attempt may be wrong",
                 )

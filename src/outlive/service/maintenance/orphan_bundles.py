@@ -1,4 +1,7 @@
-"""Bundles without a row: leftovers of a launch or a deletion that was killed."""
+"""Bundles without a row in the ledger.
+
+A launch or a deletion that was killed leaves such a bundle.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Launch
     from outlive.ledger.contract import Ledger
 
-# A launch creates the bundle milliseconds before the row. A younger bundle may belong to a launch that is under way.
+# A launch creates the bundle milliseconds before the row. A bundle younger than this may belong to a launch that is
+# under way.
 _YOUNG_S = 3600
 
 
@@ -30,7 +34,8 @@ def strays(home: Home, ledger: Ledger) -> list[str]:
 def is_abandoned(home: Home, task: str, now: datetime) -> bool:
     """Return whether a bundle is old and no process has locked any of its attempts.
 
-    A bundle with a readable spec is old only after the task's retention: a lost ledger may be restored from it.
+    A bundle with a readable spec counts as old only after the task's retention, because a lost ledger may be restored
+    from the bundle.
     """
     bundle = home.bundle(task)
     launch = read_spec(home, task)
@@ -38,7 +43,7 @@ def is_abandoned(home: Home, task: str, now: datetime) -> bool:
     try:
         if now.timestamp() - os.stat(bundle).st_mtime < needed_s:
             return False
-        # If its launcher was killed early, the bundle is an empty directory.
+        # If the launcher was killed early, the bundle is an empty directory.
         names = os.listdir(bundle + "/attempts") if "attempts" in os.listdir(bundle) else ()
     except OSError:
         return False
@@ -47,7 +52,7 @@ def is_abandoned(home: Home, task: str, now: datetime) -> bool:
 
 
 def read_spec(home: Home, task: str) -> Launch | None:
-    """Return the launch in a bundle's spec; None if it is missing or unreadable."""
+    """Return the launch in a bundle's spec, or None if it is missing or unreadable."""
     try:
         with open(home.bundle(task) + "/spec.json", encoding="utf-8") as file:
             spec = from_json(file.read())

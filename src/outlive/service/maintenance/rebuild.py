@@ -1,6 +1,6 @@
 """Rebuilding: rows of the ledger are restored from the files of the bundles.
 
-No file shows which session was notified of an ending, so after a rebuild the session is notified again.
+No file records which sessions were notified of an ending, so sessions are notified again after a rebuild.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
 def rebuild(
     home: Home, now: datetime, adopter: Adopter | None = launch_adopter, until: float | None = None
 ) -> tuple[list[str], list[str]]:
-    """Restore the row of every bundle that has none.
+    """Restore the row of every bundle that has no row in the ledger.
 
     Returns the ids of the restored tasks, and of the bundles that cannot be restored. Rows of later attempts are
-    restored too, because an earlier rebuild may have been killed. A task that is being launched is left to its
-    launcher. Raises `LedgerIncomplete` at the monotonic time `until`. Rows that were restored by then stay.
+    restored too, because an earlier rebuild may have been killed. For a task that is being launched, the launcher
+    writes the row. If the monotonic time `until` passes, this function raises `LedgerIncomplete` and keeps the rows
+    that it has restored.
     """
     with Restoring(home.ledger):
         return _rebuild(home, now, adopter, until)
@@ -47,7 +48,8 @@ def rebuild(
 def restore_incomplete(ledger_path: str, until: float | None = None) -> list[str]:
     """Rebuild an incomplete ledger, and return the ids of the restored tasks.
 
-    No orphan is adopted, because the caller may be a program that must not fork. The caller reconciles afterwards.
+    Tasks without a keeper are not adopted, because the caller may be a program that must not fork. The caller
+    reconciles afterwards.
     """
     home, now = Home(os.path.dirname(ledger_path)), utc_now()
     with Restoring(ledger_path, until):
@@ -62,15 +64,15 @@ def restored_sentences(restored: Sequence[str]) -> tuple[str, str]:
     tasks = "the record of one task" if len(restored) == 1 else f"the records of {len(restored):,} tasks"
     return (
         f"the ledger was moved away, deleted, replaced or damaged: {tasks} had to be restored from the tasks' files",
-        "an ending may be reported a second time; sinks that are missing have to be added again",
+        "an ending may be reported a second time; add missing sinks again",
     )
 
 
 def _rebuild(home: Home, now: datetime, adopter: Adopter | None, until: float | None) -> tuple[list[str], list[str]]:
-    """Restore rows until none is missing, then declare the ledger complete.
+    """Restore rows until no row is missing, and then declare the ledger complete.
 
-    The ledger may be lost a second time meanwhile. So it is declared complete by the same connection that has found no
-    missing row. A later pass is made only if the one before has restored a row.
+    The ledger may be lost a second time during the rebuild. So the connection that has found no missing row also
+    declares the ledger complete. Another pass follows only if the pass before has restored a row.
     """
     reconcile(home, now, None, adopter)
     done: dict[str, None] = {}
@@ -106,16 +108,20 @@ def _find_lacking(home: Home, ledger: Ledger) -> tuple[list[tuple[Launch, range]
 
 
 def could_be_rebuilt(home: Home, task: str) -> bool:
-    """Return whether a bundle's row can be restored; False while it is being launched."""
+    """Return whether a bundle's row can be restored.
+
+    Returns False while the task is being launched.
+    """
     launch = read_spec(home, task)
     return launch is not None and _last_attempt(home.bundle(task)) > 0 and not is_under_way(home, launch)
 
 
 def is_under_way(home: Home, launch: Launch) -> bool:
-    """Return whether a task is being launched now, and its id is not printed yet.
+    """Return whether a task is being launched and its id has not been printed yet.
 
-    A row restored now would look queued, or stay if the launch fails. A queued task does not count: its files can look
-    the same for hours, and its launcher accepts a row that another process has written.
+    If the row were restored now, the task would look queued, and the row would stay if the launch fails. A queued task
+    does not count. Its files can look the same for hours, and its launcher accepts a row that another process has
+    written.
     """
     files = AttemptFiles(home.bundle(launch.id), 1)
     if launch.is_queued or _last_attempt(files.bundle) != 1:
@@ -124,7 +130,7 @@ def is_under_way(home: Home, launch: Launch) -> bool:
 
 
 def _restore(home: Home, launch: Launch, numbers: range, now: datetime, adopter: Adopter | None) -> bool:
-    """Add the rows of a task in order; settle each attempt before adding the next one.
+    """Add the rows of a task in order; settle each attempt before the next is added.
 
     Returns False if no row is missing, or if another process has added the row first.
     """
@@ -137,7 +143,7 @@ def _restore(home: Home, launch: Launch, numbers: range, now: datetime, adopter:
             elif ledger.task(launch.id) is not None:
                 return False
             elif ledger.enqueue(launch, attempt).id != launch.id:
-                ledger.enqueue(launch.but(key=None), attempt)  # a newer task has the same key
+                ledger.enqueue(launch.but(key=None), attempt)  # without the key, because a newer task has it
         reconcile(home, now, launch.id, adopter)
     return bool(numbers)
 
@@ -147,7 +153,7 @@ def _all_attempts(home: Home, launch: Launch) -> range:
 
 
 def _begun_attempts(home: Home, task: Task) -> range:
-    """Return the begun attempts after the last row, whose rows were lost."""
+    """Return the numbers of attempts that have begun and whose rows were lost."""
     last = task.current.number
     while has_begun(AttemptFiles(home.bundle(task.id), last + 1)):
         last += 1
@@ -159,12 +165,12 @@ def has_begun(files: AttemptFiles) -> bool:
     try:
         process, ended = files.read_slot("process"), files.read_slot("exit")
     except OSError:
-        return False  # the file is no record
+        return False  # the file has no readable record
     return (process or {}).get("started") == "yes" or (ended is not None and ended.get("what") != "go")
 
 
 def _last_attempt(bundle: str) -> int:
-    """Return the last attempt that may have had a row; 0 if there is none."""
+    """Return the last attempt that may have had a row, or 0 if there is none."""
     try:
         names = os.listdir(bundle + "/attempts")
     except OSError:

@@ -1,8 +1,9 @@
-"""Reconciling: attempts whose keeper has died are settled, or adopted if they run.
+"""Reconciling: settling attempts whose keeper has died, or adopting running ones.
 
-If no process holds the done FIFO open, the keeper is dead. If no process holds the attempt's lock either, every process
-that could have settled the attempt is dead. These checks need no grace period, no heartbeat and no process id. Readers
-take turns with the `control` lock. If a check fails with an error, the attempt stays unchanged.
+If no process has the done FIFO open for writing, the keeper is dead. If no process has the attempt's lock either, every
+process that could have settled the attempt is dead. These checks need no grace period, no heartbeat and no process id.
+The `control` lock lets only one reader check an attempt at a time. If a check fails with an error, the attempt stays
+unchanged.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ def reconcile(
     task: str | None = None,
     adopter: Adopter | None = launch_adopter,
 ) -> list[str]:
-    """Settle or adopt attempts without a keeper; return the ids of the orphaned tasks.
+    """Settle or adopt attempts without a keeper; return the ids of orphaned tasks.
 
-    Without `task`, all live tasks are checked. Without `adopter` (in a program that must not fork), orphans are only
-    marked.
+    An orphan is a task whose command runs without a keeper. Without `task`, all live tasks are checked. Without
+    `adopter`, as in a program that must not fork, orphans are only marked in the ledger.
     """
     orphans = []
     with SqliteLedger(home.ledger, now) as ledger:
@@ -67,7 +68,7 @@ def reconcile(
                 except FileNotFoundError:
                     check.settle_by_record()
                 except OSError:
-                    continue  # a failed check shows nothing, so the attempt stays unchanged
+                    continue  # the state is unknown after a failed check, so the attempt stays unchanged
         owes_sinks = ledger.owes_sinks()
     # Fork only after the ledger is closed. SQLite keeps a table of its open files and locks in memory. A forked
     # process that opened the ledger again would trust its parent's copy of that table.
@@ -75,7 +76,7 @@ def reconcile(
         for orphan in orphans:
             _adopt(home, orphan, adopter)
     if owes_sinks:
-        from outlive.keeper.sink_process import start_deliverer  # noqa: PLC0415 - imported here, because few users have sinks
+        from outlive.keeper.sink_process import start_deliverer  # noqa: PLC0415 - imported here, because it is needed only if a sink is configured
 
         start_deliverer(home)
     return [orphan.id for orphan in orphans]
@@ -84,9 +85,9 @@ def reconcile(
 def may_settle(task: Task) -> bool:
     """Return whether this reader may settle a task that has no keeper.
 
-    The state directory is on a local file system. A lock that is free for one process is free for every process of this
-    boot, in any PID namespace. After a reboot, no process of the task is left. A task of another machine must not be
-    settled, because its processes cannot be checked from here.
+    The state directory is on a local file system. So a lock that is free for one process is free for every process of
+    this boot, in any PID namespace. After a reboot, no process of the task exists any more. A task of another machine
+    must not be settled, because its processes cannot be checked from here.
     """
     if task.launch.engine != "local":
         return False
@@ -94,12 +95,15 @@ def may_settle(task: Task) -> bool:
 
 
 def is_in_sight(task: Task) -> bool:
-    """Return whether this reader can see the task's processes, and so may adopt it."""
+    """Return whether this reader can see a task's processes, and so may adopt it."""
     return task.current.pid_namespace == pid_namespace()
 
 
 def _is_of_another_boot(attempt: Attempt) -> bool:
-    """Return whether an attempt is of another boot; False if a boot id is unknown."""
+    """Return whether an attempt began before the last boot of the machine.
+
+    Returns False if a boot id is unknown.
+    """
     here = boot_id()
     return bool(attempt.boot and here) and attempt.boot != here
 
@@ -114,7 +118,10 @@ class _Check:
         self._files = AttemptFiles(home.bundle(task.id), task.current.number)
 
     def is_orphan(self) -> bool:
-        """Settle the attempt if it is dead; return whether it lives without a keeper."""
+        """Settle the attempt if no process of it is alive.
+
+        Returns whether the command runs without a keeper.
+        """
         if not os.path.isdir(self._files.path) or (_is_of_another_boot(self._task.current) and not self._has_files()):
             self._settle(self._vanished("unknown", "bundle_deleted", "its files were deleted"), None)
             return False
@@ -134,9 +141,10 @@ class _Check:
                     os.close(fd)
 
     def settle_by_record(self) -> None:
-        """Settle an attempt with a deleted lock, if its record has the end.
+        """Settle an attempt whose lock was deleted, if its record has the end.
 
-        A recorded end is final. A process that is about to settle the attempt has the record open and goes first.
+        A recorded end is final. If a process has the record open, that process may be about to settle the attempt, so
+        this function leaves the attempt unchanged.
         """
         try:
             record_fd = record.open_record(self._files.record)
@@ -152,8 +160,9 @@ class _Check:
     def _take_turn(self) -> int | None:
         """Take the control lock and return its descriptor.
 
-        Returns None if a keeper lives, or if the attempt has changed. A busy lock without a keeper is waited for, so
-        that no reader reports a state older than its own call.
+        Returns None if a keeper is alive, if the attempt has changed, or if the lock stays busy. If the attempt has no
+        keeper and another reader has the lock, this function waits for the lock. Otherwise this reader could report a
+        state that is older than its own call.
         """
         until = time.monotonic() + _A_READER_TAKES_AT_MOST
         while not keeper_lives(self._files):
@@ -196,9 +205,10 @@ class _Check:
         return False
 
     def _may_live(self, command: Identity) -> bool:
-        """Return whether the command may live although keeper and witness are dead.
+        """Return whether the command may still run although keeper and witness are dead.
 
-        Another PID namespace cannot be seen, but the kernel shows whether any process has the output open for writing.
+        Processes in another PID namespace cannot be seen, but the kernel shows whether any process has the output open
+        for writing.
         """
         pidfd = open_verified(command)
         if pidfd is not None:
@@ -208,9 +218,10 @@ class _Check:
         return is_hidden and has_writers(self._files.output)
 
     def _started(self, recorded: str | None) -> Started:
-        """Return whether the command began, as the process slot of its record tells.
+        """Return whether the command began, according to the process slot of its record.
 
-        `recorded` is None without this slot. The slot is not synced to disk, so a power failure may have deleted it.
+        `recorded` is None if the record has no such slot. The slot is not synced to disk, so a power failure may have
+        deleted it.
         """
         if recorded is not None:
             return "yes" if recorded == "yes" else "unknown"
@@ -222,7 +233,7 @@ class _Check:
             return self._vanished(started, "reboot", "the machine was rebooted")
         detail = "its keeper and its witness died before they recorded the end"
         if started != "no":
-            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - imported here, because few tasks are lost
+            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - imported here, because only a lost task needs it
 
             detail = note_unanswered(self._files) or detail
         is_at_start = started == "no" and self._task.state == "running"
@@ -236,7 +247,7 @@ class _Check:
         attempt = self._task.current
         if attempt.state == "queued" and evidence.started == "yes":
             # A rebuilt row may be queued although the command had begun. An attempt cannot go from queued to succeeded,
-            # so start it first.
+            # so mark it as started first.
             self._ledger.start(self._task.id, attempt.number, attempt.created_at)
         left: list[process_tree.Member] = []
         if not _is_of_another_boot(self._task.current) and evidence.started != "no":
@@ -255,28 +266,28 @@ class _Check:
         if not self._ledger.settle(self._with_worktree(settlement)):
             return
         if self._task.launch.agent is not None:
-            from outlive.bundle.agent_files import trace_ending  # noqa: PLC0415 - most tasks are commands
+            from outlive.bundle.agent_files import trace_ending  # noqa: PLC0415 - imported here, because only agent tasks need it
 
             trace_ending(self._files.bundle, self._task.launch.agent, settlement)
         if not left:
             self._record_left_open()
 
     def _agent(self, evidence: Evidence) -> AgentResult | None:
-        """Return what the output of an agent says.
+        """Return the agent's result, read from its output.
 
         Returns None for a command, or if the client never began.
         """
         request = self._task.launch.agent
         if request is None or evidence.started == "no":
             return None
-        from outlive.agents.read_attempt import result_of_attempt  # noqa: PLC0415 - most tasks are commands
+        from outlive.agents.read_attempt import result_of_attempt  # noqa: PLC0415 - imported here, because only agent tasks need it
 
         return result_of_attempt(self._files, request, evidence)
 
     def _with_worktree(self, settlement: Settlement) -> Settlement:
-        """Return the settlement of an agent with the name of its worktree.
+        """Return the settlement; for an agent, add the path and branch of its worktree.
 
-        A reader does not remove a worktree, because it may run with other rights than the launcher.
+        A reader removes no worktree, because the reader may run with other rights than the launcher.
         """
         request, known = self._task.launch.agent, settlement.agent or self._task.current.agent
         if request is None or known is None or request.worktree is None or not os.path.isdir(request.worktree.path):
@@ -287,7 +298,7 @@ class _Check:
         """Record the paths that the attempt left changed, because its keeper died."""
         task = self._ledger.task(self._task.id)
         if task is not None and task.state != "succeeded":
-            from outlive.keeper.observation.record_left_open import record_left_open  # noqa: PLC0415 - imported here, because usually the keeper settles
+            from outlive.keeper.observation.record_left_open import record_left_open  # noqa: PLC0415 - imported here, because a reader needs it only if the keeper has died
 
             record_left_open(self._home, self._ledger, task)
 

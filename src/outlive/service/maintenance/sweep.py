@@ -1,4 +1,4 @@
-"""Sweeping: tasks whose retention has passed are deleted at the user's request."""
+"""Sweeping: deleting tasks whose retention has passed, at the user's request."""
 
 from __future__ import annotations
 

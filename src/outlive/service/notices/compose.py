@@ -31,7 +31,7 @@ _LAST_WORDS = 400
 
 
 def new_mark() -> str:
-    """Return a nonce that the author of a task's output cannot guess."""
+    """Return a random marker that the author of a task's output cannot guess."""
     return letters(os.urandom(12), 12)
 
 
@@ -60,7 +60,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
             counted = (0, 0) if origin is None else counts[origin.session]
             world.wait_for(home, task, notice.attempt)
             effects = effects_of(home, task, notice.attempt)
-            # A changed HEAD is not among the windows in `effects`. Only `open_now` finds it.
+            # The windows in `effects` do not contain a changed HEAD. Only `open_now` finds such a change.
             may_hold = bool(effects.git) or any(window.is_open for window in effects.windows)
             found.append(
                 RenderedNotice(
@@ -92,10 +92,10 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
 
 
 def lost_text_of(lost: Sequence[ClientTask]) -> str:
-    """Return the text about what clients ran and whose end no client has reported."""
+    """Return the text about clients' commands and child sessions that are lost."""
     now = utc_now()
     heads = {
-        "command": "Commands that the client kept in its own background have ended; their exit codes are not known.",
+        "command": "Commands that the client ran in its own background have ended. Their exit codes are not known.",
         "session": "Child sessions are lost: the client does not see them any more. Do not wait for their results.",
     }
     lines = {kind: [foreign_line(one, now) for one in lost if one.seen.kind == kind] for kind in heads}
@@ -113,7 +113,7 @@ def notice_documents(home: Home, tellings: Sequence[Telling], told_to: Session |
 def notice_document(home: Home, telling: Telling, told: RenderedNotice) -> dict[str, object]:
     """Return one notice as JSON."""
     notice, now = telling.notice, utc_now()
-    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because most notices are reported as text
+    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because only notices as JSON need it
 
     return {
         "id": notice.id,
@@ -137,6 +137,9 @@ def notice_document(home: Home, telling: Telling, told: RenderedNotice) -> dict[
 
 
 def text_of(home: Home, tellings: Sequence[Telling], told_to: Session | None, more: int = 0) -> str:
-    """Return notices as a text for a model, which mentions `more` further notices."""
+    """Return notices as a text for a model.
+
+    The text mentions `more`, the number of further notices.
+    """
     told = gather(home, tellings, told_to)
     return tell(told, new_mark(), utc_now(), more) if told else ""

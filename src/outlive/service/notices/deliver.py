@@ -1,6 +1,7 @@
 """Delivering notices to sinks, with retries, in a process called the deliverer.
 
-Due notices for one sink are sent in one call. A failing sink does not delay other sinks. Its notices stay in the inbox.
+A sink is a command, webhook or service that gets notices. All due notices for one sink are sent in one call. A failing
+sink does not delay other sinks, and its notices stay in the inbox.
 """
 
 from __future__ import annotations
@@ -39,23 +40,23 @@ def deliver_and_exit(path: str) -> NoReturn:
     try:
         deliver(Home(path))
     except OutliveError:
-        pass  # deliveries that were not made stay in the ledger, and a later deliverer makes them
+        pass  # failed deliveries stay in the ledger, and a later deliverer tries again
     os._exit(0)
 
 
 def deliver(home: Home) -> int:
-    """Make all deliveries that can be tried; return the number of successes."""
+    """Make all deliveries that are due; return the number of successful deliveries."""
     delivered = 0
     while _is_owed(home):
         turn = take_turn(home)
         if turn is None:
-            break  # another deliverer is at work
+            break  # another deliverer is running
         try:
             delivered += _Round(home).until_done()
         finally:
             os.close(turn)
-        # Check once more. A delivery may have become due after the last check, and no other deliverer was started for
-        # it because this one was still at work.
+        # Check once more. A delivery may have become due after the last check, and no other deliverer could make it
+        # while this deliverer was at work.
     return delivered
 
 
@@ -65,7 +66,10 @@ def _is_owed(home: Home) -> bool:
 
 
 class _Round:
-    """One run of a deliverer: when each sink may be tried, and since when it is busy."""
+    """One run of a deliverer.
+
+    It records for each sink when it may be tried next, and since when it has been busy.
+    """
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -88,7 +92,7 @@ class _Round:
             sinks = {sink.name: sink for sink in Sinks(ledger).all()}
             owed: dict[str, tuple[Sink, list[Delivery]]] = {}
             for delivery in Sinks(ledger).pending():
-                if delivery.sink in sinks:  # otherwise the sink was removed just now
+                if delivery.sink in sinks:  # skip the delivery if its sink was removed
                     owed.setdefault(delivery.sink, (sinks[delivery.sink], []))[1].append(delivery)
         return owed
 

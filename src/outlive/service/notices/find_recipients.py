@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class OwedBy(Value):
-    """A session, and the endings of which it is notified."""
+    """A session, and the endings of which the session is notified."""
 
     session: Session
     origins: tuple[int, ...]
-    """The sessions whose endings are reported to `session`: itself, and the sessions of which it is the heir."""
+    """The sessions whose endings are reported to `session`: `session` itself, and sessions of which it is the heir."""
     tasks: tuple[str, ...] = ()
-    """Tasks of other sessions that a hand-off showed to `session` as running. It is notified of their endings."""
+    """Tasks of other sessions that a hand-off showed to `session` as running. Their endings are reported to it too."""
     ahead: tuple[Session, ...] = ()
-    """Living sessions that are notified in place of `session`. When one of them ends, `session` may take its place."""
+    """Living sessions that are notified instead of `session`. When such a session ends, `session` may replace it."""
     may_grow: bool = False
-    """Whether `session` would be notified of a further task now if one of the sessions in `ahead` ended."""
+    """Whether `session` would be notified of further tasks if a session in `ahead` ended."""
 
     @property
     def may_inherit(self) -> bool:
@@ -37,7 +37,10 @@ class OwedBy(Value):
 
 
 class Recipients:
-    """One check of recipients, in which the process of each session is checked once."""
+    """A check of recipients.
+
+    During one check, the process of each session is checked only once.
+    """
 
     def __init__(self, ledger: SqliteLedger) -> None:
         self._sessions, self._inbox = Sessions(ledger), Notices(ledger)
@@ -52,13 +55,16 @@ class Recipients:
         return self._lineages[session]
 
     def lives(self, session: Session) -> bool:
-        """Return whether a session lives. A session that cannot be seen counts as living."""
+        """Return whether a session is alive.
+
+        A session whose process cannot be seen counts as alive.
+        """
         if session.seq not in self._lives:
             self._lives[session.seq] = not is_over(session)
         return self._lives[session.seq]
 
     def heir_of(self, session: int) -> int | None:
-        """Return a session if it lives, or else its living heir; None if there is none."""
+        """Return a session if it is alive, or else its living heir, or else None."""
         return living_heir(session, self.lineage_of(session), self.lives)
 
     def heirs_of_shown(self, task: str) -> list[int]:
@@ -67,7 +73,10 @@ class Recipients:
         return [one for one in found if one is not None]
 
     def of_session(self, origin: int) -> tuple[int, ...]:
-        """Return the sessions notified of a session's endings, except through a hand-off."""
+        """Return the sessions that are notified of the endings of a session's tasks.
+
+        Sessions to which a hand-off showed a task are not included.
+        """
         return recipients(origin, (), self.lineage_of, self.lives)
 
     def has_nobody(self, origin: int, me: Session) -> bool:
@@ -89,8 +98,8 @@ class Recipients:
     def may_acknowledge(self, session: Session, task: str, origin: int) -> bool:
         """Return whether a session may acknowledge a task's ending for all recipients.
 
-        Recipients may acknowledge it, and all sessions of the launcher's lineage. If there is no recipient, every
-        session of the project may.
+        The recipients and all sessions of the launcher's lineage may acknowledge the ending. If there is no recipient,
+        every session of the project may acknowledge it.
         """
         lineage = self.lineage_of(origin)
         if session.seq in lineage.sessions or self._hears(session, task, origin):
@@ -125,5 +134,5 @@ class Recipients:
         return is_recipient(session.seq, origin, self._shown(task), self.lineage_of, self.lives)
 
     def _shown(self, task: str) -> list[int]:
-        """Return the sessions that were shown a task, then those notified of its ending."""
+        """Return the sessions that were shown a task, and then the notified sessions."""
         return [*self._inbox.sessions_shown(task), *self._inbox.last_told(task)]

@@ -1,7 +1,7 @@
 """Following the inbox: a process sleeps until the ledger changes or a keeper dies.
 
-Every commit of an ending writes to the ledger's log, and inotify wakes the follower, so a writer does not need to
-know the followers. A keeper that was killed commits nothing, but its done FIFO hangs up.
+Every commit of an ending writes to the ledger's log, and inotify then wakes the followers. So a process that writes
+does not need to know which processes follow. A keeper that was killed commits nothing, but its done FIFO hangs up.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def follow_inbox(
     departures: int | None = None,
     while_owed: bool = False,
 ) -> Iterator[Claim]:
-    """Yield claims of a session's notices, whenever some are due.
+    """Yield a claim of a session's notices each time that notices are due.
 
     The caller presents, acknowledges or releases each claim. Following ends when `departures`, a descriptor of
     `watch_departures`, becomes readable. With `while_owed`, following also ends when no further notice can come.
@@ -59,7 +59,7 @@ def follow_inbox(
 
 
 def follow(watch: Watch, adopter: Adopter | None, *, while_owed: bool) -> Iterator[Claim]:
-    """Yield claims of notices that are due by `watch.is_due`, and sleep in between."""
+    """Yield claims of notices for which `watch.is_due` is true, and sleep in between."""
     carry_in_own_process(watch.home.path)
     while True:
         reconcile(watch.home, utc_now(), None, adopter)
@@ -79,11 +79,12 @@ class Watch:
     def __init__(self, home: Home, session: str, project: str, departures: int | None) -> None:
         self.home, self.session, self.project = home, session, project
         self.launched: list[Task] = []
-        """The session's tasks that ran at the last check. Tasks of other sessions are left out."""
+        """The session's tasks that ran at the last check, without tasks of other sessions."""
         self.is_vain = False
         """Whether no further notice can come.
 
-        No task runs for the session, no open notice may wake it, and it inherits nothing from another session.
+        This is true if no task runs for the session, no open notice may wake it, and it cannot inherit notices of
+        another session.
         """
         self._departures = departures
         self._others_tell = False
@@ -91,8 +92,8 @@ class Watch:
         self._ahead: list[int] = []
         self._put_off: dict[str, float] = {}
         self._before: dict[str, float] = {}
-        # Keep the ledger open during the sleep. A process that opens a ledger while no other process has it open
-        # truncates the index of its log. So each check of this follower would count as a change and wake it again.
+        # Keep the ledger open during the sleep. Otherwise each check of this follower would wake it again: if no other
+        # process has the ledger open, opening it truncates the index of its log, and this counts as a change.
         self._ledger = KeptOpenLedger(home.ledger)
         self._changes = watch_modifications(home.path)
 
@@ -103,8 +104,8 @@ class Watch:
     def is_due(self, ledger: SqliteLedger, telling: Telling) -> bool:
         """Return whether a notice is presented now.
 
-        A success waits for its group, but for `DEFERRAL_CEILING_S` seconds at most. A quiet notice waits until another
-        notice is presented.
+        The notice of a success waits until the group of its task has ended, but at most for `DEFERRAL_CEILING_S`
+        seconds. A quiet notice waits until another notice is presented.
         """
         if telling.is_quiet:
             return False
@@ -120,18 +121,20 @@ class Watch:
         return False
 
     def listen(self) -> None:
-        """Forget earlier writes to the ledger, and open the FIFOs of the running tasks.
+        """Ignore earlier writes to the ledger, and open the FIFOs of the running tasks.
 
-        The follower calls this before the check, so that every write after the check has begun wakes the follower.
+        The follower calls this method before the check, so that every write after the start of the check wakes the
+        follower.
         """
         if self._changes is not None:
             drain(self._changes)
         self._open_fifos()
 
     def sleep(self) -> bool:
-        """Sleep until there may be new notices; return False on a departure.
+        """Sleep until there may be new notices; return False if the reader has gone away.
 
-        After an event the sleep lasts a moment longer, so that endings close to each other are presented together.
+        After an event, the sleep lasts a moment longer, so that tasks that end close to each other are presented
+        together.
         """
         waiting = poll()
         if self._departures is not None:
@@ -149,15 +152,15 @@ class Watch:
 
     def patience_ms(self) -> float:
         """Return how long to sleep at most, in milliseconds."""
-        # Another process has claimed a notice and may be killed before it presents the notice. No write would wake this
-        # follower then, so poll.
+        # Another process may have claimed a notice and be killed before it presents the notice. Then no write would
+        # wake this follower, so check at intervals.
         spans: list[float] = [_LOOK_MS if self._changes is None or self._others_tell else DAY_MS]
         now = time.monotonic()
         spans += [max(0.0, since + DEFERRAL_CEILING_S - now) * 1000 for since in self._put_off.values()]
         return min(spans)
 
     def _open_fifos(self) -> None:
-        """Open the done FIFOs of running tasks, close the rest, and update this watch."""
+        """Open the done FIFOs of running tasks, close other FIFOs, and update this watch."""
         with self._ledger.use(utc_now()) as ledger:
             owed = owed_to(ledger, self.session, self.project)
             self.launched = [] if owed is None else running_for(ledger, owed)
@@ -181,7 +184,7 @@ class Watch:
                 if has_writer(fifo):
                     self._fifos[name] = fifo
                 else:
-                    os.close(fifo)  # no keeper: a reader adopts or settles the attempt and writes to the ledger
+                    os.close(fifo)  # without a keeper, a reader adopts or settles the attempt and writes to the ledger
 
     def _watch_ahead(self, ahead: list[Session]) -> None:
         """Watch the sessions in `ahead`, because this session may inherit their notices."""

@@ -1,7 +1,7 @@
 """The inbox: the notices for a session, each claimed before it is presented.
 
-The lease of a claim ends with the process, so after a kill another process presents the notice under the same id. A
-`presented` notice becomes `acked` when a later event shows that the session got the text.
+The lease of a claim ends with the process that has it. So if the process is killed, another process presents the notice
+with the same id. A `presented` notice becomes `acked` when a later event shows that the session got the text.
 """
 
 from __future__ import annotations
@@ -41,12 +41,15 @@ class Peeked(Value):
 
     @property
     def session(self) -> Session | None:
-        """The session for which the inbox was read; None if it is unknown."""
+        """The session for which the inbox was read, or None if the session is unknown."""
         return None if self.owed is None else self.owed.session
 
 
 def owed_to(ledger: SqliteLedger, session: str, project: str) -> OwedBy | None:
-    """Return the endings of which a session is notified; None for an unknown session."""
+    """Return the endings of which a session is notified.
+
+    Returns None for an unknown session.
+    """
     me = Sessions(ledger).find(session, project)
     return None if me is None else Recipients(ledger).owed_to(me)
 
@@ -57,14 +60,17 @@ def running_for(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
 
 
 def awaited_by(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
-    """Return the running tasks whose endings a session gets, also after a hand-off."""
+    """Return the running tasks whose endings are reported to a session.
+
+    Tasks of other sessions that a hand-off showed to the session are included.
+    """
     return ledger.running_of(owed.origins, owed.tasks)
 
 
 class Claim:
     """Notices that this process is about to present.
 
-    When the claim is released, notices that were not presented get their former state again.
+    When the claim is released, notices that were not presented return to their former state.
     """
 
     def __init__(
@@ -81,9 +87,9 @@ class Claim:
     def presented(
         self, told: Sequence[Telling] | None = None, also: Callable[[SqliteLedger], None] | None = None
     ) -> None:
-        """Record that all notices (or only `told`) were presented.
+        """Record that all notices, or only the notices `told`, were presented.
 
-        `also` runs in the same transaction.
+        The function `also` is called in the same transaction.
         """
         notices = [notice for telling in (self.tellings if told is None else told) for notice in telling.all]
         if self.owed is None or not (notices or also):
@@ -124,7 +130,7 @@ class Claim:
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        # A GeneratorExit is no failure: the consumer of a generator that yields claims has closed it.
+        # A GeneratorExit is not a failure. It means that the caller has closed the generator that yields claims.
         is_failure = error is not None and not isinstance(error, GeneratorExit)
         self.release(f"{type(error).__name__}: {error}" if is_failure else None)
 
@@ -140,9 +146,10 @@ def claim(
 ) -> Claim:
     """Claim the notices for a session that no other process has claimed.
 
-    With `is_turn`, notices presented before are acknowledged, because a later turn shows that the session got them.
-    With `at_boundary`, notices that were presented and not acknowledged are claimed again. A notice for which `wanted`
-    returns False stays in the inbox. If it is quiet, it is claimed too as soon as another notice is claimed.
+    With `is_turn`, notices that were presented earlier are acknowledged, because a later turn shows that the session
+    got them. With `at_boundary`, notices that were presented and not acknowledged are claimed again. A notice for which
+    `wanted` returns False stays in the inbox. But a quiet notice is claimed together with any other notice that is
+    claimed.
     """
     lease = Lease(home)
     try:
@@ -178,7 +185,10 @@ def _ready(
     at_boundary: bool,
     wanted: Callable[[SqliteLedger, Telling], bool] | None,
 ) -> list[Telling]:
-    """Return the first notices that can be claimed and are wanted, read in pages."""
+    """Return the first notices that can be claimed and are wanted.
+
+    The notices are read in pages.
+    """
     inbox, session = Notices(ledger), owed.session.id
     found: list[Telling] = []
     quiet: list[Telling] = []
@@ -199,7 +209,10 @@ def _ready(
 
 
 def _pages(inbox: Notices, owed: OwedBy, when: When) -> Iterator[list[Notice]]:
-    """Yield pages of a session's notices; put a group's end on its members' page."""
+    """Yield pages of a session's notices.
+
+    The notice about the end of a group is on the same page as the notices of its members.
+    """
     ends = inbox.owed(owed.origins, owed.tasks, when=when, kind="group_ended", limit=MOST_AT_ONCE)
     taken = {each.id: each for end in ends for each in (*inbox.parts_of(end, owed.origins, owed.tasks, when), end)}
     extra, after = list(taken.values()), 0
@@ -218,7 +231,7 @@ def count_more(ledger: SqliteLedger, owed: OwedBy, tellings: Sequence[Telling], 
 
 
 def peek(home: Home, session: str, project: str) -> Peeked:
-    """Return a session's notices, even claimed notices, and change none of them."""
+    """Return a session's notices, including claimed notices, without changing them."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, session, project)
         if owed is None:
@@ -242,7 +255,7 @@ def acknowledge(home: Home, names: Sequence[str], session: str | None, project: 
     if session is None:
         raise UserError(
             "only a session can acknowledge a notice, and no session is named",
-            "give --session ID, or use `outlive dismiss`",
+            "give --session ID, or close the notice with `outlive dismiss`",
         )
     with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
         me = Sessions(ledger).find(session, project)
@@ -251,7 +264,7 @@ def acknowledge(home: Home, names: Sequence[str], session: str | None, project: 
             if me is None or not _may_acknowledge(ledger, me, notice.task, notice.origin):
                 raise UserError(
                     f"session {session} cannot acknowledge notice {notice.id}, which is for another session",
-                    "`outlive dismiss` closes it for all sessions",
+                    "`outlive dismiss` closes the notice for all sessions",
                 )
         done = Notices(ledger).acknowledge(notices, utc_now())
     for closed in done:
@@ -271,7 +284,7 @@ def dismiss(home: Home, names: Sequence[str], session: str | None, project: str)
             if origin is not None and origin.project != project:
                 raise UserError(
                     f"notice {notice.id} belongs to another project: {origin.project}",
-                    "dismiss it there, or outside of a session",
+                    "dismiss the notice in that project, or outside of a session",
                 )
         done = Notices(ledger).dismiss(notices, utc_now())
     for name in done:
@@ -280,7 +293,10 @@ def dismiss(home: Home, names: Sequence[str], session: str | None, project: str)
 
 
 def result_was_read(home: Home, task: Task, session: str | None, project: str) -> None:
-    """Acknowledge a task's notices after its result was read, if the session may."""
+    """Acknowledge a task's notices after the session has read its result.
+
+    The notices stay unchanged if the session may not acknowledge them.
+    """
     if session is None or task.launch.session is None:
         return
     with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -306,7 +322,7 @@ def _is_ready(home: Home, session: str, notice: Notice, *, at_boundary: bool) ->
 def _named(ledger: SqliteLedger, name: str) -> Notice:
     found = Notices(ledger).find(name) if name.isascii() and name.isalnum() else []
     if len(found) > 1 and found[0].id != name:
-        raise UserError(f"{name} may be {found[0].id} or {found[1].id}", "give more letters of the notice")
+        raise UserError(f"{name} may be {found[0].id} or {found[1].id}", "give more letters of the id")
     if not found:
         raise UserError(f"there is no notice {name[:60]!r}", "`outlive inbox --peek` shows the notices")
     return found[0]

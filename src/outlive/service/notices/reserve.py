@@ -1,7 +1,8 @@
 """Reserved endings: only the MCP client that follows a task reports its ending.
 
-The client's MCP server holds a lease for each followed task, and the notice is claimed in the lease's name. If no
-process holds the lease any more, the reservation has no effect, and the notice is presented like every other.
+The client's MCP server has a lease for each task that the client follows, and the notice is claimed under the name of
+this lease. If no process has the lease any more, the reservation has no effect, and the notice is presented like every
+other notice.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Ending(Value):
     """The ending of a task, as a session reads it."""
 
     text: str
-    """The full text of its notice."""
+    """The full text of the notice about the ending."""
     line: str
     """The first line of that text."""
     was_told: bool
@@ -36,7 +37,10 @@ class Ending(Value):
 
 
 def reserve_ending(home: Home, task: str, lease: str) -> bool:
-    """Reserve a task's ending; return False if another living holder has reserved it."""
+    """Reserve a task's ending.
+
+    Returns False if another living process has reserved the ending.
+    """
 
     def is_taken(name: str) -> bool:
         return name != lease and is_held(home, name)

@@ -38,8 +38,8 @@ def send(sink: Sink, notices: Sequence[dict[str, Any]], *, force: bool = False) 
         return "delivered", None  # the tasks of all notices were deleted
     senders = {"run": _run, "webhook": _post, "apprise": _notify}
     before = signal.signal(signal.SIGALRM, _give_up)
-    # A signal limits the time of the whole call. A limit per read would never end a call to a receiver that answers one
-    # byte at a time.
+    # A signal limits the time of the whole call. With a time limit for each read, a call to a receiver that answers one
+    # byte at a time would never end.
     signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S + 1)
     try:
         return senders[sink.kind](sink, notices, force)
@@ -51,7 +51,7 @@ def send(sink: Sink, notices: Sequence[dict[str, Any]], *, force: bool = False) 
 
 
 def _give_up(*_: object) -> None:
-    raise TimeoutError(f"no answer after {_PATIENCE_S:.0f} s")
+    raise TimeoutError(f"the sink did not answer within {_PATIENCE_S:.0f} s")
 
 
 def signature(secret: str, name: str, timestamp: int, body: bytes) -> str:
@@ -62,7 +62,10 @@ def signature(secret: str, name: str, timestamp: int, body: bytes) -> str:
 
 
 def message_id(notices: Sequence[dict[str, Any]]) -> str:
-    """Return a message's id, the same for the same notices, to recognise repetitions."""
+    """Return the id of a message.
+
+    The same notices give the same id, so that a receiver recognises repetitions.
+    """
     names = " ".join(sorted(str(notice["id"]) for notice in notices))
     return "msg_" + hashlib.sha256(names.encode("ascii")).hexdigest()[:24]
 
@@ -98,7 +101,7 @@ def _run(sink: Sink, notices: Sequence[dict[str, Any]], force: bool) -> Sent:
     except subprocess.TimeoutExpired:
         os.killpg(command.pid, signal.SIGKILL)
         command.wait()
-        return "failed", f"no end after {_PATIENCE_S:.0f} s"
+        return "failed", f"the command did not end within {_PATIENCE_S:.0f} s"
     if code == 0:
         return "delivered", None
     time.sleep(_LAST_WORDS_S)
@@ -126,7 +129,7 @@ def _post(sink: Sink, notices: Sequence[dict[str, Any]], _: bool) -> Sent:
     headers = {"content-type": "application/json", "webhook-id": name, "webhook-timestamp": str(timestamp)}
     if sink.secret is not None:
         headers["webhook-signature"] = signature(sink.secret, name, timestamp, body)
-    request = Request(sink.target, data=body, headers=headers, method="POST")  # noqa: S310 - http(s), see check_sink
+    request = Request(sink.target, data=body, headers=headers, method="POST")  # noqa: S310 - `check_sink` has checked that the URL is http or https
     try:
         with build_opener(NoRedirect).open(request, timeout=_PATIENCE_S) as answer:
             status = answer.status
@@ -141,14 +144,14 @@ def _notify(sink: Sink, notices: Sequence[dict[str, Any]], _: bool) -> Sent:
     try:
         import apprise  # noqa: PLC0415 - imported here, because it is optional and slow to import
     except ImportError:
-        return "failed", "Apprise is not installed: pip install 'outlive[apprise]'"
+        return "failed", "Apprise is not installed; install it with: pip install 'outlive[apprise]'"
     channel = apprise.Apprise()
     if not channel.add(sink.target):
-        return "failed", "Apprise does not understand this address"
+        return "failed", "Apprise does not understand the address of this sink"
     lines = [_line(notice) for notice in notices]
     title = lines[0] if len(lines) == 1 else f"{len(lines)} background tasks ended"
     done = channel.notify(title=f"outlive: {title}", body="\n".join(lines))
-    return ("delivered", None) if done else ("failed", "Apprise could not deliver it")
+    return ("delivered", None) if done else ("failed", "Apprise could not deliver the notices")
 
 
 def _line(notice: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Endings without a living recipient, for the next new session of the project.
 
-A new session gets all these endings at once. When the session's next turn confirms the hand-off, they are acknowledged
-for every session. If the session ends before that, the next new session gets them.
+A new session gets all these endings at once. When the session's next turn confirms the hand-off, the endings are
+acknowledged for every session. If the session ends before that, the next new session gets these endings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class UnheardOfProject(Value):
 def claim_earlier(home: Home, owed: OwedBy, lease: str, *, is_new: bool) -> UnheardOfProject:
     """Claim the endings without a living recipient for a session that begins.
 
-    Unless `is_new`, these are only endings that were presented to the session before and not confirmed.
+    If `is_new` is not set, only endings that were presented to this session before and were not confirmed are claimed.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
         unheard = _unheard(home, ledger, owed.session, is_new=is_new)
@@ -49,7 +49,7 @@ def claim_earlier(home: Home, owed: OwedBy, lease: str, *, is_new: bool) -> Unhe
 
 
 def peek_at_earlier(home: Home, owed: OwedBy) -> UnheardOfProject:
-    """Return the earlier sessions' endings that a session would get if it began now."""
+    """Return earlier sessions' endings that the session would get if it began now."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         unheard = _unheard(home, ledger, owed.session, is_new=True)
         return UnheardOfProject() if unheard is None else _read(ledger, unheard)
@@ -64,7 +64,7 @@ def _read(ledger: SqliteLedger, unheard: UnheardEnding) -> UnheardOfProject:
 
 
 def _unheard(home: Home, ledger: SqliteLedger, me: Session, *, is_new: bool) -> UnheardEnding | None:
-    """Return the endings without a living recipient; None if there are none."""
+    """Return the endings without a living recipient, or None if there are none."""
     endings, rule = UnheardEndings(ledger), Recipients(ledger)
     kin = rule.lineage_of(me.seq).sessions
     origins = [one for one in endings.origins(me.project) if one not in kin and not rule.of_session(one)]

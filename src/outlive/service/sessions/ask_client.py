@@ -1,9 +1,9 @@
 """Requests to a client to look for its child sessions.
 
-A request is a write to a small file that the client watches. Only the client can look into its own store, and no
-process asks it at intervals. A process that needs the answer, as the gate does, writes to the file. The client then
-looks, and reports what it does not see. The file exists only after the client has reported child sessions, so nothing
-is written for any other session.
+A request is a write to a small file that the client watches. Only the client can read its own store of sessions, and no
+process asks the client at intervals. A process that needs the answer, such as the gate, writes to the file. The client
+then looks for its child sessions, and reports those that it does not find. The file exists only after the client has
+reported child sessions, so no request is written for any other session.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ def request_path(home: Home, session: str) -> str:
 
 
 def accept_requests(home: Home, session: str) -> str:
-    """Make the file that a client watches, and return its path; empty if that fails.
+    """Create the file that a client watches, and return the path of the file.
 
-    An existing file stays as it is, because a write would make the client look again.
+    Returns an empty text if the file cannot be created. An existing file is not written, because a write would make the
+    client look again.
     """
     path = request_path(home, session)
     try:
@@ -41,7 +42,10 @@ def accept_requests(home: Home, session: str) -> str:
 
 
 def request_look(home: Home, session: str) -> None:
-    """Ask a session's client to look for child sessions; ignore a failure."""
+    """Ask a session's client to look for its child sessions.
+
+    If the request cannot be written, no error is raised.
+    """
     try:
         fd = os.open(request_path(home, session), _FLAGS | os.O_TRUNC)
     except OSError:

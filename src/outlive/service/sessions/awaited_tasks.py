@@ -27,12 +27,15 @@ _LISTENING = "0A"
 
 
 def awaited(tasks: Sequence[Task]) -> list[Task]:
-    """Return the tasks whose ending is reported in any case, not only if they fail."""
+    """Return the tasks whose ending is reported even if they succeed."""
     return [task for task in tasks if task.launch.notify in AWAITED]
 
 
 def servers_among(home: Home, tasks: Sequence[Task]) -> dict[str, int]:
-    """Return a TCP port of each task that listens and has been quiet for a minute."""
+    """Return a TCP port of each task that looks like a server.
+
+    Such a task listens on a port and has printed nothing for a minute.
+    """
     quiet = [task for task in tasks if quiet_s(home, task) >= QUIET_S]
     if not quiet:
         return {}
@@ -41,9 +44,10 @@ def servers_among(home: Home, tasks: Sequence[Task]) -> dict[str, int]:
 
 
 def quiet_s(home: Home, task: Task) -> float:
-    """Return for how many seconds the output has not grown; 0 without an output file.
+    """Return for how many seconds the output has not grown.
 
-    A clock set forward makes a busy task look quiet. So a server must also listen on a port.
+    Returns 0 if there is no output file. If the clock is set forward, a busy task looks quiet. So a task counts as a
+    server only if it also listens on a port.
     """
     try:
         written_at = os.stat(AttemptFiles(home.bundle(task.id), task.current.number).output).st_mtime
@@ -59,15 +63,16 @@ def _processes_on_record(home: Home, task: Task) -> list[int]:
     """
     slot = AttemptFiles(home.bundle(task.id), task.current.number).read_slot("process")
     if slot is None or slot.get("boot") != boot_id() or str(slot.get("namespace")) != str(pid_namespace()):
-        return []  # these process ids now belong to other processes
+        return []  # here, these process ids may belong to other processes
     return [int(slot[name]) for name in ("pid", "witness") if slot.get(name)]
 
 
 def _ports_by_task(on_record: Mapping[int, str]) -> dict[str, int]:
-    """Return a TCP port of each task that listens on one, as far as /proc can be read.
+    """Return a TCP port of each task that listens on a port.
 
-    A process belongs to the task that `OUTLIVE_TASK` in its environment names. Without the variable, as in an adopted
-    process, the process belongs to the task of its ancestor in `on_record`.
+    Processes whose /proc entries cannot be read are left out. A process belongs to the task that `OUTLIVE_TASK` in its
+    environment names. An adopted process has no such variable, so it belongs to the task of its ancestor in
+    `on_record`.
     """
     sockets = _listening()
     found: dict[str, int] = {}

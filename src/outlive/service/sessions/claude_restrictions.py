@@ -32,7 +32,10 @@ _FARTHEST = 8
 
 
 def client_above(pid: int) -> int | None:
-    """Return the Claude Code process among a process and its nearest ancestors."""
+    """Return the Claude Code process among a process and its nearest ancestors.
+
+    Returns None if there is no such process.
+    """
     for _ in range(_FARTHEST):
         if pid <= 1:
             return None
@@ -49,7 +52,7 @@ def _is_place(word: str) -> bool:
 
 
 def rule_given_to(pid: int) -> str | None:
-    """Return the option by which a client was started with rules; None if none."""
+    """Return the first option of a client that may restrict its shell, or None."""
     options = (word.partition("=")[0] for word in words_of(pid)[1:])
     return next((option for option in options if option in _RULES_BY_HAND), None)
 
@@ -76,14 +79,14 @@ def agent_files(environ: Mapping[str, str], directory: str) -> list[str]:
 
 
 def settings_files(environ: Mapping[str, str], *directories: str) -> list[str]:
-    """Return the paths where settings files of a session in these directories may be."""
+    """Return the paths of possible settings files of a session in these directories."""
     own = _own(environ)
     try:
         parts = sorted(part for part in os.listdir(MANAGED + ".d") if part.endswith(".json"))
     except FileNotFoundError:
         parts = []
     except OSError:
-        parts = [""]  # the directory cannot be read: opening this path shows the reader the error
+        parts = [""]  # the directory cannot be read, and a caller that opens this path gets the error
     places = [own, *(os.path.join(directory, ".claude") for directory in dict.fromkeys(directories))]
     return [
         MANAGED + ".json",

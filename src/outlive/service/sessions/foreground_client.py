@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def client_of(home: Home, environ: Mapping[str, str], given: str | None, project: str) -> int | None:
     """Return a pidfd of the client with which a foreground task ends.
 
-    It is the client of the session `given`, or of the session in which this process runs. Inside an agent it is the
-    client that runs the agent. The session that launched the agent may live much longer. Returns None if no living
-    client is known.
+    The client is that of the session `given`, or of the session in which this process runs. Inside an agent, it is the
+    client that runs the agent, because the session that launched the agent may live much longer. Returns None if no
+    living client is known.
     """
     own = given or own_session_of(environ)
     found = _client_of_session(home, own, project)
@@ -48,8 +48,8 @@ def _client_of_session(home: Home, session: str | None, project: str) -> int | N
 def _client_of_agent(home: Home, environ: Mapping[str, str]) -> int | None:
     """Return a pidfd of the client that runs the agent around this process.
 
-    A client runs each tool in a Unix session of its own, so the leader of that session ends with the tool. Returns None
-    outside of an agent.
+    The leader of the Unix session around this process is not used: a client runs each tool in a new Unix session, so
+    that leader ends with the tool. Returns None outside of an agent.
     """
     inside = parent_of(environ)
     if inside is None:

@@ -1,8 +1,9 @@
-"""The gate: the answer whether a session may stop now.
+"""The gate: the answer to the question whether a session may stop now.
 
-A session may stop when every notice has been presented, no awaited task runs (`sessions/awaited_tasks.py`), and the
-client sees no child session at work. Lost tasks and child sessions do not count. `gate` checks once and returns.
-`wait_at_gate` blocks its caller, and starts no process.
+A session may stop when three conditions are true. Every notice has been presented, no awaited task runs
+(`sessions/awaited_tasks.py`), and the client sees no child session at work. The session does not wait for lost tasks
+and lost child sessions. `gate` checks once and returns. `wait_at_gate` blocks its caller until the session may stop,
+and starts no process.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ _LOOK_AGAIN = timedelta(seconds=5)
 _CHILDREN_WORDS = (
     ("running", "child sessions at work in the client"),
     ("unknown", "child sessions that the client does not see now"),
-    ("lost", "lost child sessions, no result will come of"),
+    ("lost", "lost child sessions, which will return no result"),
 )
 
 
 class Answer(Value):
-    """The gate's answer: whether a session may stop, and what keeps it from stopping."""
+    """The gate's answer: whether a session may stop, and why it may not."""
 
     may_stop: bool
     reason: str
@@ -73,7 +74,7 @@ class Answer(Value):
     servers: tuple[tuple[str, int], ...] = ()
     """Tasks that listen on a port and print nothing, each with its port. The gate does not wait for them."""
     children: tuple[ClientTask, ...] = ()
-    """The child sessions that the client reported and that have not ended. The gate does not wait for lost ones."""
+    """The child sessions that the client reported and that have not ended. The gate does not wait for lost sessions."""
 
     @property
     def awaited_children(self) -> tuple[ClientTask, ...]:
@@ -135,7 +136,7 @@ def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceilin
 def _children_of(home: Home, ledger: SqliteLedger, owed: OwedBy) -> Sequence[ClientTask]:
     """Return a session's child sessions, and ask the client to look for them.
 
-    It is only asked to look for those that keep the session from stopping.
+    The client is asked only about child sessions for which the gate waits.
     """
     found = child_sessions_of(ledger, owed.origins)
     for name in {each.session for each in found if each.state != "lost" and not each.is_abandoned} - {None}:
@@ -151,10 +152,11 @@ def _lost_for(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
 
 
 def _wait_on(ledger: SqliteLedger, session: Session, blockers: set[str]) -> float | None:
-    """Record what a session waits for; return for how many seconds it has waited.
+    """Record what a session waits for, and return for how many seconds it has waited.
 
-    Returns None if a wait begins. A new blocker begins a new wait, because the session has only begun to wait for that
-    task. A reboot begins a new wait too, because monotonic times of two boots cannot be compared.
+    Returns None if a wait begins now. A task or notice that is not in the record begins a new wait, because the session
+    has not waited for it before. A reboot begins a new wait too, because monotonic times of two boots cannot be
+    compared.
     """
     now = tick()
     began, known = _read_gated(Sessions(ledger).gated(session.seq))
@@ -164,7 +166,7 @@ def _wait_on(ledger: SqliteLedger, session: Session, blockers: set[str]) -> floa
     return waiting
 
 
-def wait_at_gate(  # noqa: PLR0917 - the parameters of `gate`, and one more
+def wait_at_gate(  # noqa: PLR0917 - it has the parameters of `gate` and also `departures`
     home: Home,
     session: str,
     project: str,
@@ -181,12 +183,13 @@ def wait_at_gate(  # noqa: PLR0917 - the parameters of `gate`, and one more
     while True:
         left = until - time.monotonic()
         answer = gate(home, session, project, adopter, ceiling if left > 0 else 0.0)
-        # If no task runs, only unread notices are left. The session must read them, so a longer wait does not help.
+        # If neither a task nor a child session is awaited, only unread notices are left. The session must read these
+        # notices, so a longer wait does not help.
         if answer.may_stop or not (answer.running or answer.awaited_children) or has_departed(departures):
             return answer
         patience = timedelta(seconds=max(left, 0.0))
-        # The kernel does not wake us for a task in another PID namespace or on another machine, nor for a session in a
-        # client's own store. So poll these.
+        # The kernel does not wake this process for a task in another PID namespace or on another machine, nor for a
+        # child session in a client's own store. So check these tasks and child sessions at intervals.
         seen = [task.id for task in answer.running if task not in answer.unknown]
         if answer.unknown or answer.awaited_children:
             patience = min(patience, _LOOK_AGAIN)
@@ -198,7 +201,7 @@ def wait_at_gate(  # noqa: PLR0917 - the parameters of `gate`, and one more
 
 def gate_document(home: Home, answer: Answer) -> dict[str, object]:
     """Return the gate's answer as JSON."""
-    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because most answers are one line of text
+    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because only an answer as JSON needs it
 
     now = utc_now()
     return {
@@ -222,7 +225,7 @@ def window_lines(answer: Answer, tree: str) -> list[str]:
     now, found = utc_now(), answer.windows
     lines = [held_line(task, window, now, tree) for task, window in found.windows]
     lines += [unsure_line(task) for task in found.unsure]
-    more = f"and {found.more} more ended tasks left files changed here, which were not compared"
+    more = f"and {found.more} more ended tasks left files changed here, and these files were not compared"
     return [*lines, more] if found.more else lines
 
 
@@ -237,7 +240,7 @@ def _waited_for(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
 
 
 def _is_out_of_sight(task: Task) -> bool:
-    """Return whether this process cannot check if a running task still lives."""
+    """Return whether this process cannot check if the processes of a task still run."""
     return not may_settle(task) or (task.current.condition == "orphaned" and not is_in_sight(task))
 
 
@@ -261,19 +264,19 @@ def _reason(
         more = f" and {len(waited) - 5} more" if len(waited) > 5 else ""
         words.append(f"{len(waited)} running: {names}{more}")
     if unknown:
-        words.append(f"out of sight, in another PID namespace: {', '.join(task.id for task in unknown)}")
+        words.append(f"in another PID namespace, perhaps no longer running: {', '.join(task.id for task in unknown)}")
     if lost:
         names = ", ".join(task.id for task in lost[:5])
-        words.append(f"lost, no ending will come for: {names}")
+        words.append(f"lost, so do not wait for their endings: {names}")
     for state, said in _CHILDREN_WORDS:
         if found := [_child_name(each) for each in children if each.state == state]:
             words.append(f"{said}: {', '.join(found[:5])}" + (f" and {len(found) - 5} more" if found[5:] else ""))
     if untold:
-        words.append(f"{untold} not reported yet: outlive inbox")
+        words.append(f"notices not reported yet: {untold} (`outlive inbox` prints them)")
     if servers:
         named = ", ".join(f"{task} (port {port})" for task, port in list(servers.items())[:5])
         words.append(f"not waited for, because they look like servers: {named}")
     if released_after is not None:
         span = show_duration(timedelta(seconds=released_after))
-        words.append(f"waited for {span}, which is long enough: stop without waiting for them")
+        words.append(f"the session has waited for {span}, which is the limit: stop without waiting longer")
     return "; ".join(words) or "nothing is waited for"

@@ -1,8 +1,8 @@
 """Gathering: the notices for a session that is about to stop, presented together.
 
-Each presentation costs a turn of the model, and clients allow few in a row. So notices wait until no task runs.
-Notices about tasks that wait for input or make no progress do not wait. With `is_failure_urgent`, notices about
-failed and lost tasks do not wait either.
+Each presentation costs a turn of the model, and clients allow only a few such turns in a row. So notices wait until no
+awaited task runs. Notices about tasks that wait for input or make no progress do not wait. With `is_failure_urgent`,
+notices about failed and lost tasks do not wait either.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Gathering(Watch):
-    """A wait at the end of a turn: its awaited tasks, and the servers among them."""
+    """A wait at the end of a turn, for the session's awaited tasks except servers."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Gathering(Watch):
         self.servers: dict[str, int] = {}
         """The tasks that were found to be servers, each with a port on which it listens."""
         self.awaited: list[Task] = []
-        """The tasks that were waited for at the last check."""
+        """The tasks for which the session waited at the last check."""
         self._until = time.monotonic() + ceiling_s
         self._look_for_servers_at = 0.0
         self._ignored = ignored
@@ -71,7 +71,7 @@ class Gathering(Watch):
     def _look_for_servers(self, tasks: Sequence[Task]) -> None:
         self.servers.update(servers_among(self.home, tasks))
         left = [QUIET_S - quiet_s(self.home, task) for task in tasks if task.id not in self.servers]
-        # A quiet task that listens on no port now may listen on one later, so check it again.
+        # A quiet task that listens on no port now may listen later, so check the task again.
         next_look = min((span if span > 0 else QUIET_S for span in left), default=QUIET_S)
         self._look_for_servers_at = time.monotonic() + next_look
 
@@ -84,7 +84,10 @@ class Gathering(Watch):
         return needs_answer(telling.notice.kind, state, is_failure_urgent=self._is_failure_urgent)
 
     def patience_ms(self) -> float:
-        """Return how long to sleep in milliseconds: to the limit or the check for servers."""
+        """Return how long to sleep at most, in milliseconds.
+
+        The sleep ends at the time limit of the wait, or at the next check for servers.
+        """
         now = time.monotonic()
         spans = [self._until - now, self._look_for_servers_at - now]
         return min(super().patience_ms(), *(max(0.0, span) * 1000 + 1 for span in spans))

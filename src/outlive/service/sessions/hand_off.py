@@ -1,4 +1,7 @@
-"""The hand-off: the digest of running, ended and lost tasks at a boundary."""
+"""The hand-off: a summary of running, ended and lost tasks for a session.
+
+A session gets the hand-off at a boundary, for example at its start.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from outlive.service.notices.find_recipients import OwedBy
     from outlive.service.notices.tell_unheard import UnheardOfProject
 
-# The number of endings for which drift is computed. It is small because the client waits for the hand-off.
+# The number of endings for which drift is computed. This number is small because the client waits for the hand-off.
 _MOST_COMPARED = 8
 # A hand-off has no room to name more tasks than this.
 _MOST_RUNNING, _MOST_BESIDE = 50, 50
@@ -48,7 +51,8 @@ def hand_off(
 ) -> HandOff:
     """Return the hand-off of a session from its own and earlier sessions' notices.
 
-    A client's summary of the history loses notices, so endings of the last hour are named again after it.
+    When a client summarises the history of a session, notices get lost. So endings of the last hour are named again
+    after a summary.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         digest = _digest(home, ledger, owed, tellings, earlier)
@@ -57,9 +61,9 @@ def hand_off(
         beside = [task for task in running_beside(digest) if _runs_for_another_session(ledger, task, owed)]
     if digest.is_empty:
         return HandOff(digest=digest, text="", told=(), shown=())
-    from outlive.service.notices.compose import new_mark  # noqa: PLC0415 - most hand-offs are empty
+    from outlive.service.notices.compose import new_mark  # noqa: PLC0415 - imported here, because an empty hand-off does not need it
 
-    # Comparing may take a while and may start git, so it is done after the ledger is closed.
+    # The comparison may take long and may start git, so the ledger is closed first.
     digest = _compared(home, digest)
     named = named_in(digest)
     # The digest reports only the ending of a task's newest attempt. So a notice of an older attempt is not presented.
@@ -77,9 +81,10 @@ def hand_off(
 
 
 def hand_off_again(home: Home, owed: OwedBy, tellings: Sequence[Telling]) -> HandOff:
-    """Return the hand-off for a session that asks for it; its notices stay unread.
+    """Return the hand-off for a session that asks for it. The notices stay unread.
 
-    The named tasks of other sessions are recorded, so that this session is notified when they end.
+    The hand-off may name tasks of other sessions. These tasks are recorded, so that this session is notified when they
+    end.
     """
     handed = hand_off(home, owed, tellings, peek_at_earlier(home, owed))
     if handed.shown:
@@ -90,7 +95,7 @@ def hand_off_again(home: Home, owed: OwedBy, tellings: Sequence[Telling]) -> Han
 
 def hand_off_document(home: Home, handed: HandOff) -> dict[str, object]:
     """Return a hand-off as JSON."""
-    from outlive.service.effects.effects import window_document  # noqa: PLC0415 - most hand-offs are text
+    from outlive.service.effects.effects import window_document  # noqa: PLC0415 - imported here, because only a hand-off as JSON needs it
     from outlive.service.effects.find_drift import drift_document  # noqa: PLC0415
     from outlive.service.effects.overlaps import overlaps_document  # noqa: PLC0415
     from outlive.service.tasks.task_document import task_document  # noqa: PLC0415
@@ -180,13 +185,13 @@ def _digest(
 
 
 def _with_progress(home: Home, line: Line) -> Line:
-    """Return the line of a running task with its last output or progress."""
-    from outlive.service.tasks.read import last_line  # noqa: PLC0415 - usually no task runs
+    """Return the line of a running task, with the last output or progress of the task."""
+    from outlive.service.tasks.read import last_line  # noqa: PLC0415 - imported here, because it is needed only while tasks run
 
     line = line.but(last_line=last_line(home, line.task))
     if line.task.launch.agent is None:
         return line
-    from outlive.service.agents.agent_view import known_of  # noqa: PLC0415 - most tasks are commands
+    from outlive.service.agents.agent_view import known_of  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     return line.but(agent=known_of(home, line.task))
 
@@ -202,7 +207,7 @@ def _told_lately(ledger: SqliteLedger, owed: OwedBy, digest: HandOffText) -> tup
 def _lines(ledger: SqliteLedger, tasks: Sequence[str]) -> list[Line]:
     if not tasks:
         return []
-    from outlive.service.effects.effects import taking_away  # noqa: PLC0415 - usually no task runs
+    from outlive.service.effects.effects import taking_away  # noqa: PLC0415 - imported here, because it is needed only while tasks run
 
     found = [ledger.task(one) for one in tasks]
     return [Line(task=task, taking=taking_away(task)) for task in found if task is not None]
@@ -217,7 +222,7 @@ def _runs_for_another_session(ledger: SqliteLedger, task: str, owed: OwedBy) -> 
 
 
 def _windows(home: Home, ledger: SqliteLedger, ended: Sequence[Line], project: str) -> OpenInProject:
-    """Return the windows open in a project's tree, also of the tasks in `ended`."""
+    """Return the windows open in a project's tree, including those of ended tasks."""
     held = OpenWindows(home, ledger, most=MOST_COMPARED)
     held.ask_also(line.task for line in ended)
     return held.in_project(project)
@@ -227,7 +232,7 @@ def _compared(home: Home, digest: HandOffText) -> HandOffText:
     """Return the digest, with effects, overlaps and drift of the first ended tasks."""
     if not digest.ended and not digest.earlier:
         return digest
-    from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - few hand-offs tell of an ending
+    from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - imported here, because only a hand-off with ended tasks needs it
     from outlive.service.effects.find_drift import World  # noqa: PLC0415
     from outlive.service.effects.overlaps import overlaps_of  # noqa: PLC0415
 

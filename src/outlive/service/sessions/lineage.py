@@ -52,7 +52,7 @@ class SessionStatus(Value):
 
     session: Session
     lives: bool | None
-    """Whether the session lives; None if that cannot be known."""
+    """Whether the session is alive, or None if that cannot be known."""
     running: int
     owed: int
 
@@ -60,7 +60,7 @@ class SessionStatus(Value):
 def begin(home: Home, begun: SessionStart, adopter: Adopter | None) -> StartRequest:
     """Record the beginning of a session.
 
-    If it replaces a session that is over, also end the foreground tasks of that session.
+    If the new session replaces a session that is over, the foreground tasks of the old session are ended.
     """
     check_name(begun.id)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -77,7 +77,7 @@ def begin(home: Home, begun: SessionStart, adopter: Adopter | None) -> StartRequ
 
 
 def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopter | None) -> tuple[Session, list[Task]]:
-    """End a session and its foreground tasks; its other tasks keep running.
+    """End a session and its foreground tasks; other tasks keep running.
 
     Returns the session and the tasks that were ended. A second call has no further effect.
     """
@@ -86,25 +86,26 @@ def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopte
         session = Sessions(ledger).find(name, project)
     if session is None:
         raise UserError(f"session {name} is not known in {project}", "`outlive session list` shows the known sessions")
-    # End the tasks before the session. If this process is killed in between, the session can be ended again.
+    # End the tasks before the session. If this process is killed in between, another call can still end the session and
+    # its tasks.
     ended = _end_foreground(home, session, adopter)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         is_news = Sessions(ledger).end(session.seq, reason, utc_now())
         session = Sessions(ledger).find(name, project) or session
-    ended += _end_foreground(home, session, adopter)  # tasks that were launched while the others were ended
+    ended += _end_foreground(home, session, adopter)  # tasks that were launched in the meantime
     trace(home, name, "ended", reason=reason, foreground=[task.id for task in ended], again=not is_news)
     return session, ended
 
 
 def note_edits(home: Home, name: str, project: str, directory: str, paths: Sequence[str]) -> list[str]:
-    """Record that a session has edited these files itself; return their real paths.
+    """Record that a session has edited files itself; return their real paths.
 
     A client may report edits late, in batches, so a file's change time counts as the time of its edit.
     """
     check_name(name)
     for path in paths:
         if not path or "\0" in path:
-            raise UserError(f"{path!r} is no path", "name the files that were changed")
+            raise UserError(f"{path!r} is no path", "give the paths of the files that were changed")
     found = [os.path.realpath(os.path.join(directory, path)) for path in paths]
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         origin, _ = Sessions(ledger).heard_of(name, project, utc_now())
@@ -115,7 +116,7 @@ def note_edits(home: Home, name: str, project: str, directory: str, paths: Seque
 def _end_foreground(home: Home, session: Session, adopter: Adopter | None) -> list[Task]:
     """End every foreground task of a session, and return the tasks as they ended.
 
-    Those that a background agent of the session has launched go on, and end with that agent.
+    Foreground tasks that a running background agent of the session has launched keep running, and end with that agent.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         own = OwedBy(session=session, origins=(session.seq,))
@@ -149,14 +150,14 @@ def standings(home: Home, project: str | None, limit: int) -> list[SessionStatus
 
 
 def number_of(home: Home, session: str, project: str) -> int | None:
-    """Return the number of a session in a project; None if it is unknown there."""
+    """Return the number of a session in a project, or None if it is unknown there."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         found = Sessions(ledger).find(session, project)
     return None if found is None else found.seq
 
 
 def lineage_of(home: Home, session: str, project: str) -> str | None:
-    """Return the lineage that a session belongs to; None if the session is unknown."""
+    """Return the lineage of a session, or None if the session is unknown."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         found = Sessions(ledger).find(session, project)
     return None if found is None else found.lineage
@@ -165,7 +166,8 @@ def lineage_of(home: Home, session: str, project: str) -> str | None:
 def successor(home: Home, session: str, project: str) -> str:
     """Return the name of a session, or of its living heir if the session is over.
 
-    A program that a client started for one session, such as an MCP server, may later serve the session's heirs.
+    A client may start a program for one session, such as an MCP server. The program may later serve the session's
+    heirs.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         found = Sessions(ledger).find(session, project)
@@ -176,7 +178,7 @@ def successor(home: Home, session: str, project: str) -> str:
 
 
 def session_of_process(home: Home, pid: int, project: str) -> str | None:
-    """Return the session that a client's process has open; None if it has none open."""
+    """Return the session that a client's process has open, or None."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         return _open_in(ledger, mark_of(pid), project)
 
@@ -184,7 +186,7 @@ def session_of_process(home: Home, pid: int, project: str) -> str | None:
 def is_open(home: Home, session: str, client: str, project: str) -> bool:
     """Return whether a living process of a client has a session open.
 
-    A process may have begun several sessions. Only the last one is open.
+    A process may have begun several sessions. Only the last of these sessions is open.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         found = Sessions(ledger).find(session, project)
@@ -194,6 +196,6 @@ def is_open(home: Home, session: str, client: str, project: str) -> bool:
 
 
 def _open_in(ledger: SqliteLedger, process: str, project: str) -> str | None:
-    """Return the session that a process has open in a project; None if it has none."""
+    """Return the session that a process has open in a project, or None."""
     recent = Sessions(ledger).of_project(project, _RECENT)
     return next((each.id for each in recent if each.process == process and each.ended_at is None), None)

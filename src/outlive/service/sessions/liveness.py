@@ -1,4 +1,7 @@
-"""Whether a session lives, by its client's process and not by its last activity."""
+"""Whether a session is alive.
+
+The process of the session's client decides, and not the session's last activity.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _GRACE_S = 60.0
 
 
 def grace_s() -> float:
-    """Return for how many seconds a client's command must be unseen to count as lost."""
+    """Return after how many seconds an unseen command of a client counts as lost."""
     try:
         return float(os.environ.get("OUTLIVE_GRACE_S", _GRACE_S))
     except ValueError:
@@ -24,7 +27,10 @@ def grace_s() -> float:
 
 
 def mark_of(pid: int) -> str:
-    """Return a process's identity for a session's record, or raise `UserError`."""
+    """Return the text by which a session's record identifies a process.
+
+    Raises `UserError` if there is no such process.
+    """
     try:
         found = identify(pid)
     except (OSError, OverflowError) as error:
@@ -38,7 +44,10 @@ def is_over(session: Session) -> bool:
 
 
 def is_gone(process: str) -> bool:
-    """Return whether a recorded process has ended; False if it cannot be seen."""
+    """Return whether a recorded process has ended.
+
+    Returns False if this process cannot see the recorded process.
+    """
     identity = _identity(process)
     if identity.boot != boot_id():
         return True
@@ -59,12 +68,18 @@ def is_of_another_boot(process: str) -> bool:
 
 
 def process_of(session: Session) -> int | None:
-    """Return a pidfd of the session's process; None if it has ended or is unknown."""
+    """Return a pidfd of the session's process.
+
+    Returns None if the process has ended or is unknown.
+    """
     return None if session.process is None else open_verified(_identity(session.process))
 
 
 def is_judged(session: Session) -> bool:
-    """Return whether the end of a session can be known, by its process or the ledger."""
+    """Return whether the end of a session can be known.
+
+    The end is known from the process of the session, or from an end in the ledger.
+    """
     return session.process is not None or session.ended_at is not None
 
 

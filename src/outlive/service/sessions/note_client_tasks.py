@@ -1,7 +1,8 @@
 """Commands and child sessions of clients, as the clients report them.
 
-After a client has exited, Outlive checks by itself whether its commands still run. Only a client can look for its child
-sessions, so each look is a report of the client. Once the client has exited, its process is looked for instead.
+After a client has exited, Outlive checks whether the client's commands still run. Only the client can look for its
+child sessions, so Outlive learns about them from the client's reports. Outlive itself checks only whether the process
+of the client has exited, because the child sessions run in that process.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from outlive.service.notices.find_recipients import OwedBy
 
 
-# The tasks of these clients are sessions of sub-agents. They run in the client's process and end with it.
+# The tasks of these clients are sessions of sub-agents. These sessions run in the client's process and end with the
+# process.
 _KEEP_THEIRS_INSIDE = ("opencode", "openclaw", "cursor")
 
 
@@ -43,10 +45,11 @@ def note_foreign(
 ) -> set[str]:
     """Record a client's report about the commands that it runs for a session.
 
-    With `are_all`, commands that the report does not name have ended, unless an earlier client process ran them.
-    If this session replaced another session in the same process, it takes over the commands of that session.
-    the report names, but that the client does not see, stays until it is found, or is lost and told.
-    Returns the ids of those that were lost and told before.
+    With `are_all`, commands that the report does not name have ended, unless an earlier client process ran them. If
+    this session replaced another session in the same process, it takes over the commands of that session. A report may
+    name a child session that the client does not see. Such a child session stays recorded until the client sees it
+    again, or until it is lost and the loss has been reported. Returns the ids of the unseen child sessions that are not
+    recorded as running any more.
     """
     check_name(session)
     closed = set()
@@ -76,17 +79,17 @@ def note_foreign(
 
 
 def _looked_for(known: ClientTasks, one: ClientTask, sight: Sight) -> ClientTask:
-    """Record a look for a child session, and return it as it is after that."""
+    """Record the result of a look for a child session, and return its new state."""
     before = Looks(state=_reported_state(one), absent_since=one.absent_since, unread_since=one.unread_since)
     after = look_again(before, sight, tick(), grace_s())
-    # Write only if something changed: each commit makes every hook read the ledger again.
+    # Write only if the state has changed, because each commit makes every hook read the ledger again.
     if after != before:
         known.set_looks(one, after)
     return one.but(state=after.state, absent_since=after.absent_since, unread_since=after.unread_since)
 
 
 def _reported_state(one: ClientTask) -> ForeignState:
-    """Return the state of a client task, as far as the reports of its client tell it."""
+    """Return the state of a client's task, according to the reports of the client."""
     if one.seen.kind == "command":
         return "running"
     if one.reason is not None:
@@ -107,7 +110,7 @@ def _of_replaced(ledger: SqliteLedger, me: Session) -> list[ClientTask]:
 def _with_what_is_known(seen: ClientReport, before: ClientTask | None) -> ClientReport:
     """Return a report, completed from an earlier report of the same command.
 
-    A client names the output file only in the report after the start of a command.
+    This is necessary because a client names the output file only in its first report after the start of a command.
     """
     if before is None:
         return seen
@@ -119,10 +122,11 @@ def _with_what_is_known(seen: ClientReport, before: ClientTask | None) -> Client
 
 
 def foreign_of(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
-    """Return the running commands of clients, as far as a session is to hear of them.
+    """Return the running commands of clients that are reported to a session.
 
-    These are the commands of its own client and of clients that are gone and left them to nobody. A lost command is
-    returned only once, because this call records it as reported. So is a left command whose end can never be seen.
+    These are the commands of the session's own client, and commands of clients that have exited if no living session is
+    notified of these commands. A lost command is returned only once, because this call records the loss as reported. A
+    command whose client has exited and whose end can never be seen is returned only once too.
     """
     own = _seen_of(ledger, _own_sessions(ledger, owed))
     left = _seen_of(ledger, _left_sessions(ledger, owed))
@@ -136,7 +140,10 @@ def _own_sessions(ledger: SqliteLedger, owed: OwedBy) -> list[Session]:
 
 
 def _left_sessions(ledger: SqliteLedger, owed: OwedBy) -> list[Session]:
-    """Return the sessions of the project whose clients left commands to nobody."""
+    """Return the sessions with commands of which no living session is notified.
+
+    Only sessions of the same project are returned.
+    """
     others = [origin for origin in ClientTasks(ledger).origins() if origin not in owed.origins]
     rule = Recipients(ledger)
     return [Sessions(ledger).get(origin) for origin in others if rule.has_nobody(origin, owed.session)]
@@ -148,18 +155,21 @@ def tell_lost(ledger: SqliteLedger, ones: Sequence[ClientTask]) -> None:
 
 
 def untold_among(ledger: SqliteLedger, ones: Sequence[ClientTask]) -> list[ClientTask]:
-    """Return the lost client tasks that no other process has reported meanwhile."""
+    """Return the lost client tasks that no other process has reported in the meantime."""
     return [one for one in ones if ClientTasks(ledger).is_open(one)]
 
 
 def abandoned_of(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
-    """Return the lost client tasks, and those that former clients left running."""
+    """Return the lost client tasks, and tasks of clients that have exited."""
     sessions = [*_own_sessions(ledger, owed), *_left_sessions(ledger, owed)]
     return [one for one in _seen_of(ledger, sessions) if one.is_abandoned or one.state == "lost"]
 
 
 def child_sessions_of(ledger: SqliteLedger, origins: Sequence[int]) -> list[ClientTask]:
-    """Return the child sessions that have not ended, and the lost that are untold."""
+    """Return the child sessions that have not ended.
+
+    Lost child sessions are included until they have been reported.
+    """
     with_any = set(ClientTasks(ledger).origins()).intersection(origins)
     sessions = [Sessions(ledger).get(origin) for origin in sorted(with_any)]
     found = [one.but(session=each.id) for each in sessions for one in _seen_of(ledger, [each])]
@@ -167,7 +177,10 @@ def child_sessions_of(ledger: SqliteLedger, origins: Sequence[int]) -> list[Clie
 
 
 def _seen_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTask]:
-    """Return clients' commands as they are now; record when one disappears."""
+    """Return clients' commands with their present state.
+
+    If a command is not found, the time of this check is recorded.
+    """
     known, found = ClientTasks(ledger), []
     for session in sessions:
         for one in known.running(session.seq):
@@ -183,7 +196,7 @@ def _seen_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTa
             now = tick()
             state = judge(sight, seconds_since(one.absent_since, now), grace_s())
             since = restarted(one.absent_since, now) if sight == "absent" else None
-            # Write only if something changed: each commit makes every hook read the ledger again.
+            # Write only if the state has changed, because each commit makes every hook read the ledger again.
             if sight != "unknown" and since != one.absent_since:
                 known.set_absent(one, since)
             found.append(one.but(state=state, written_at=_written_at(one), is_abandoned=True))
@@ -198,7 +211,7 @@ def foreign_of_others(ledger: SqliteLedger, project: str, origins: Sequence[int]
 
 
 def foreign_now(ledger: SqliteLedger, project: str | None, origins: Sequence[int] | None = None) -> list[ClientTask]:
-    """Return clients' own commands with their present state, and record nothing."""
+    """Return clients' own commands with their present state, without recording it."""
     known, sessions = ClientTasks(ledger), Sessions(ledger)
     found = []
     for session in (sessions.get(origin) for origin in (known.origins() if origins is None else origins)):
@@ -243,7 +256,7 @@ def foreign_document(one: ClientTask) -> dict[str, object]:
 
 
 def _look_for(one: ClientTask) -> Sight:
-    """Return whether a client's command can be seen to run.
+    """Return whether a client's command is seen to run.
 
     A command runs if a process has its output file open. A command inside its client's process ends with the client.
     """

@@ -1,4 +1,4 @@
-"""The boundary at a session's start: it is recorded, and a hand-off is presented."""
+"""The start of a session: the start is recorded, and a hand-off is presented."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def cross_boundary(
 ) -> None:
     """Record the beginning of a session, and pass its hand-off to `put`.
 
-    Its notices count as presented when `put` returns. If this boundary was handled completely before, `put` gets None.
+    The notices of the hand-off count as presented when `put` returns. If an earlier call has handled this start
+    completely, `put` gets None.
     """
     with Lease(home) as lease:
         began = begin(home, begun.but(tick=tick(), lease=lease.name), adopter)
@@ -38,7 +39,7 @@ def cross_boundary(
             return
         reconcile(home, utc_now(), None, adopter)
         with claim(home, begun.id, begun.project, at_boundary=True) as claimed:
-            assert claimed.owed is not None  # noqa: S101 - the session has just been recorded
+            assert claimed.owed is not None  # noqa: S101 - `begin` has recorded the session, so `claim` finds it
             is_agent = _is_inside_agent(home, begun)
             is_new = begun.source != "compact" and not is_agent
             earlier = claim_earlier(home, claimed.owed, lease.name, is_new=is_new)
@@ -51,8 +52,8 @@ def cross_boundary(
 def _is_inside_agent(home: Home, begun: SessionStart) -> bool:
     """Return whether a background agent begins this session.
 
-    Such a session receives no endings in place of a session that is over: it works on its prompt, and if it confirmed
-    them, no session of the user would receive them.
+    Such a session works only on its prompt, so it does not receive endings in place of a session that is over. If it
+    confirmed these endings, no session of the user would receive them.
     """
     if begun.parent is None:
         return False

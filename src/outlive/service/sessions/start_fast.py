@@ -1,4 +1,7 @@
-"""The usual boundary: nothing to report, so no code of hand-offs is imported."""
+"""The usual start of a session, at which there is nothing to report.
+
+The code of hand-offs is not imported, so that the start is fast.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,13 @@ if TYPE_CHECKING:
 
 
 def cross_bare_boundary(home: Home, begun: SessionStart) -> bool:
-    """Record a session's beginning; return False if a task or ending may concern it."""
+    """Record the beginning of a session that needs no hand-off.
+
+    Returns False, and records nothing, if a task or an ending may concern the session.
+    """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
-        # Commit without fsync. A power loss could lose the row. But it would also end the session, and the session has
-        # got no notice that could be lost.
+        # Commit without fsync. A power failure could delete the row, but it would also end the session. The session has
+        # got no notice, so no notice can be lost.
         ledger.be_hasty()
         return _recorded(home, ledger, begun)
 
@@ -43,7 +49,7 @@ def _recorded(home: Home, ledger: SqliteLedger, begun: SessionStart) -> bool:
 def trace_begin(
     home: Home, begun: SessionStart, session: Session, before: Session | None, evidence: str | None
 ) -> None:
-    """Write to the trace which session has begun, and which one it continues."""
+    """Write to the trace which session has begun, and which session it continues."""
     trace(
         home,
         session.id,

@@ -1,7 +1,7 @@
 """Adopting: a process that was started without Outlive becomes a task.
 
 Less is known about an adopted process than about other tasks. Its effects are not observed. Its output is copied only
-from a file. Its exit code is known only if the kernel gives exit codes to processes other than the parent.
+from a file. Its exit code is known only if the kernel reports exit codes to processes other than the parent.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ class AdoptRequest(Value):
 
 
 def adopt(home: Home, named: str, wish: AdoptRequest, project: str, adopter: Adopter) -> str:
-    """Adopt a process, by its pid or a client's command id; return the new task's id."""
+    """Adopt a process and return the id of the new task.
+
+    `named` is the process id, or the client's id of a command.
+    """
     foreign = None if named.isascii() and named.isdigit() else _foreign(home, named, wish, project)
     pid = int(named) if foreign is None else _process_of(foreign)
     running = _examine(home, pid)
@@ -68,7 +71,7 @@ def adopt(home: Home, named: str, wish: AdoptRequest, project: str, adopter: Ado
     launch = _plan_launch(running, wish, foreign)
     files = make_bundle(home, launch)
     if files is None:
-        raise Unavailable(f"the id {launch.id} is taken", "try again")
+        raise Unavailable(f"another task has the id {launch.id}", "try again: each try chooses a new id")
     held = _hold(files, running)
     try:
         with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
@@ -97,7 +100,8 @@ def check_adopted(home: Home, task: str) -> None:
 def _foreign(home: Home, name: str, wish: AdoptRequest, project: str) -> ClientTask:
     """Return the client's command that has this id.
 
-    The session's commands are searched, or the project's without a session. Raises `UserError` if none matches.
+    Only commands of the session are searched. If no session is known, all commands in the project are searched. Raises
+    `UserError` if no command has the id.
     """
     session = wish.session or session_of(wish.environ)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -113,21 +117,24 @@ def _foreign(home: Home, name: str, wish: AdoptRequest, project: str) -> ClientT
 
 
 def _process_of(foreign: ClientTask) -> int:
-    """Return the oldest process writing to a command's output, or raise `UserError`."""
+    """Return the topmost process that writes to a command's output.
+
+    Raises `UserError` if no process writes to the output.
+    """
     writers = [] if foreign.seen.output is None else holders_of(foreign.seen.output)
     tops = [pid for pid in writers if not set(list(ancestors(pid))[1:]) & set(writers)]
     if not tops:
         raise UserError(
             f"no process of {foreign.seen.id} can be found",
-            "it has ended, or does not write to the known file; give its process id",
+            "the command has ended, or it does not write to the file that the client named; give its process id",
         )
     return tops[0]
 
 
 def _examine(home: Home, pid: int) -> ForeignProcess:
-    """Return what is known about a process, or raise why it may not be adopted."""
+    """Return what is known about a process, or raise an error if it cannot be adopted."""
     if pid == 1:
-        raise UserError("process 1 cannot be adopted", "all other processes depend on it")
+        raise UserError("process 1 cannot be adopted", "all other processes depend on process 1")
     try:
         running = observe_process(pid)
     except PermissionError as error:
@@ -135,14 +142,14 @@ def _examine(home: Home, pid: int) -> ForeignProcess:
     if running is None or pid <= 0:
         raise UserError(f"there is no running process {pid}", "`ps` lists the running processes")
     if running.user != os.geteuid() or is_kernel_thread(pid):
-        raise UserError(f"process {pid} is another user's", _SAME_USER)
+        raise UserError(f"process {pid} belongs to another user", _SAME_USER)
     if pid in ancestors(os.getpid()):
         raise UserError(
-            f"process {pid} started this very command",
+            f"process {pid} started this command",
             "adopt another process, not your own shell or client",
         )
     if process_tree.keeps_another_task(pid):
-        raise UserError(f"process {pid} is one of Outlive's own", "`outlive list` shows the tasks")
+        raise UserError(f"process {pid} is a process of Outlive itself", "`outlive list` shows the tasks")
     _check_is_no_client(home, pid)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         _check_is_no_task(home, ledger, pid)
@@ -166,11 +173,11 @@ def _check_is_no_task(home: Home, ledger: SqliteLedger, pid: int) -> None:
     inside = setting_of(pid, "OUTLIVE_TASK")
     task = next((each for each in ledger.unsettled() if each.id == inside or _is_adopted_as(home, each, pid)), None)
     if task is not None:
-        raise Conflict(f"process {pid} belongs to task {task.id} already", f"`outlive show {task.id}` shows the task")
+        raise Conflict(f"process {pid} already belongs to task {task.id}", f"`outlive show {task.id}` shows the task")
 
 
 def _is_adopted_as(home: Home, task: Task, pid: int) -> bool:
-    """Return whether a task adopted this very process, not another with its pid."""
+    """Return whether a task adopted this process, and not an older one with its pid."""
     return task.launch.adopted_pid == pid and process_tree.is_named_by_record(pid, home.bundle(task.id))
 
 
@@ -197,7 +204,10 @@ def _plan_launch(running: ForeignProcess, wish: AdoptRequest, foreign: ClientTas
 
 
 def _hold(files: AttemptFiles, running: ForeignProcess) -> HeldFiles:
-    """Create and lock the attempt's files; the record names a process and no witness."""
+    """Create and lock the attempt's files.
+
+    The record names the adopted process. It names no witness, because the process has none.
+    """
     try:
         held = create_attempt(files)
     except OSError as error:
@@ -225,5 +235,5 @@ def _hold(files: AttemptFiles, running: ForeignProcess) -> HeldFiles:
 
 
 def _skipped(running: ForeignProcess) -> int:
-    """Return how many bytes of output to skip, so that the rest fits the default cap."""
+    """Return how many bytes of output to skip so that the rest fits the default cap."""
     return max(0, running.output_size - DEFAULT_OUTPUT_CAP)

@@ -43,7 +43,7 @@ class Cancelled(Value):
     task: Task
     took: bool
     late: bool
-    """Whether the task ended by itself before the cancel reached its keeper."""
+    """Whether the task ended by itself before its keeper got the request to cancel."""
     ended: tuple[LeftRunning, ...] = ()
     """Processes that the task had left running when it ended, and that the cancel has ended."""
     alive: tuple[LeftRunning, ...] = ()
@@ -51,7 +51,7 @@ class Cancelled(Value):
 
     @property
     def is_done(self) -> bool:
-        """Whether the cancel ended the task, or every process that an ended task left."""
+        """Whether the cancel ended the task, or all processes that an ended task left."""
         return self.took or (bool(self.ended) and not self.alive)
 
 
@@ -70,14 +70,14 @@ def pids_of(processes: Sequence[LeftRunning]) -> str:
 
 
 def cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Cancelled]:
-    """End all processes of tasks, even of ended ones; return the outcomes.
+    """End all processes of tasks, even of ended tasks, and return the outcomes.
 
-    With an agent, everything that was launched from inside it is ended too.
+    If a task is an agent, all tasks that were launched from inside the agent are ended too.
     """
     found = list(dict.fromkeys((*ids, *_live_below_agents(home, ids))))
     outcomes = _cancel(home, found, adopter)
     for _ in range(_MOST_ROUNDS):
-        # An agent may have launched another task while it was being ended.
+        # An agent may have launched another task while the agent was being ended.
         born = [one for one in _live_below_agents(home, ids) if one not in found]
         if not born:
             break
@@ -89,7 +89,7 @@ def cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Canc
 def _live_below_agents(home: Home, ids: Sequence[str]) -> list[str]:
     """Return the running tasks that the agents among these tasks launched.
 
-    Tasks that were launched by such a task in turn count too.
+    Tasks that these tasks launched are returned too.
     """
     agents = [task.id for task in read_tasks(home, ids) if task.launch.agent is not None]
     below = with_descendants(home, agents)[len(agents) :] if agents else []
@@ -112,7 +112,8 @@ def leftovers_of(home: Home, task: Task) -> tuple[LeftRunning, ...]:
 def _leftover_members(home: Home, task: Task) -> list[process_tree.Member]:
     """Return the processes that an ended task left running.
 
-    They are recorded in the ledger, have the task's id in their environment, or descend from the task's processes.
+    A process counts if it is recorded in the ledger, has the task's id in its environment, or descends from a process
+    of the task.
     """
     found: dict[int, process_tree.Member] = {}
     ours_in_all: set[int] = set()
@@ -134,11 +135,11 @@ def _leftover_members(home: Home, task: Task) -> list[process_tree.Member]:
 
 
 def _recorded_leftovers(attempt: Attempt) -> list[process_tree.Member]:
-    """Return the recorded leftovers that still run, if they can be seen here."""
+    """Return the task's recorded processes that this process can see running."""
     if attempt.boot != boot_id() or attempt.pid_namespace != pid_namespace():
         return []
-    # Older versions did not record the identity of a process. Then the task's id in its environment is the only proof
-    # that it belongs to the task.
+    # Older versions did not record the identity of a process. Then only the task's id in the environment of the process
+    # proves that the process belongs to the task.
     return [
         member
         for left in attempt.left_running
@@ -148,7 +149,10 @@ def _recorded_leftovers(attempt: Attempt) -> list[process_tree.Member]:
 
 
 def is_still_running(attempt: Attempt, left: LeftRunning) -> bool | None:
-    """Return whether a leftover still runs; None if that is not known here."""
+    """Return whether a process that a task left running still runs.
+
+    Returns None if this process cannot see it.
+    """
     if attempt.boot != boot_id():
         return False
     if attempt.pid_namespace != pid_namespace() or not left.inode:
@@ -161,7 +165,10 @@ def _is_of_another_task(home: Home, task: Task, pid: int) -> bool:
 
 
 def _end_leftovers(home: Home, task: Task) -> Cancelled | None:
-    """End the processes that an ended task left running; return None if none run."""
+    """End the processes that an ended task left running.
+
+    Returns None if no such process runs.
+    """
     before = leftovers_of(home, task)
     if not before:
         return None
@@ -173,7 +180,7 @@ def _end_leftovers(home: Home, task: Task) -> Cancelled | None:
 
 
 def ask_to_end(home: Home, ids: Sequence[str], word: str, adopter: Adopter | None) -> list[Task]:
-    """Ask the keepers of tasks to end them, and wait until the tasks have ended.
+    """Ask the keepers of tasks to end the tasks, and wait until they have ended.
 
     `word` is the reason. The wait ends after `_CEILING` seconds, so a returned task may still be running.
     """
@@ -187,7 +194,7 @@ def ask_to_end(home: Home, ids: Sequence[str], word: str, adopter: Adopter | Non
             files = AttemptFiles(home.bundle(task.id), task.current.number)
             if not is_first:
                 continue_stopped(files)
-            # Ask again if the attempt's record has no request yet: the keeper may have been killed before it read the
+            # Ask again if the attempt's record has no request yet. The keeper may have been killed before it read the
             # request, and a new keeper may have adopted the attempt.
             if files.read_slot("intent") is None:
                 poke(files, word)
@@ -200,8 +207,8 @@ def ask_to_end(home: Home, ids: Sequence[str], word: str, adopter: Adopter | Non
 def continue_stopped(files: AttemptFiles) -> None:
     """Continue the keeper and the witness of an attempt if they are stopped (SIGSTOP).
 
-    A stopped process cannot read the request to cancel. The process is identified by the record that it has open, and
-    the signal is sent through a pidfd. So no other process gets the signal.
+    A stopped process cannot read the request to cancel. The process is identified by its open record, and the signal is
+    sent through a pidfd, so that no other process gets the signal.
     """
     for pid in filter(is_stopped, _keepers_of(files)):
         try:
@@ -209,7 +216,7 @@ def continue_stopped(files: AttemptFiles) -> None:
         except OSError:
             continue
         try:
-            if pid in _keepers_of(files):  # the process id may belong to another process by now
+            if pid in _keepers_of(files):  # check again: another process may have got this id
                 signal.pidfd_send_signal(pidfd, signal.SIGCONT)
         except OSError:
             continue
@@ -218,14 +225,17 @@ def continue_stopped(files: AttemptFiles) -> None:
 
 
 def _keepers_of(files: AttemptFiles) -> list[int]:
-    """Return the keeper and the witness: by their name, and by their open record."""
+    """Return the processes of the keeper and the witness.
+
+    They are found by their names and by their open record.
+    """
     record = os.path.realpath(files.record)
     named = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return [pid for pid in named if name_of(pid) in (KEEPER_NAME, WITNESS_NAME) and record in _opened_by(pid)]
 
 
 def _witness_of(files: AttemptFiles) -> list[int]:
-    """Return the recorded witness if it lives.
+    """Return the process id of the recorded witness, if the witness is alive.
 
     A witness closes the record at the end, so `_keepers_of` does not find it.
     """
@@ -263,7 +273,7 @@ def _outcome(task: Task) -> Cancelled:
 
 
 def with_descendants(home: Home, ids: Sequence[str]) -> list[str]:
-    """Return the tasks and every task that was launched from inside them."""
+    """Return the tasks and all tasks that were launched from inside them."""
     found = list(ids)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         layer: Sequence[str] = found[:]

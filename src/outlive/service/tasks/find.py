@@ -33,12 +33,12 @@ def resolve(ledger: Ledger, text: str) -> Task:
         raise AmbiguousId(f"{prefix} may be any of {names}", "give more letters of the id")
     task = ledger.task(found[0])
     if task is None:
-        raise UnknownTask(f"task {found[0]} was deleted just now", "`outlive list` shows what is left")
+        raise UnknownTask(f"task {found[0]} was deleted just now", "`outlive list` shows the remaining tasks")
     return task
 
 
 def read_tasks(home: Home, ids: Sequence[str]) -> list[Task]:
-    """Return these tasks as the ledger has them now, without deleted ones."""
+    """Return these tasks from the ledger, without those that were deleted."""
     if not ids:
         return []
     with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -46,7 +46,10 @@ def read_tasks(home: Home, ids: Sequence[str]) -> list[Task]:
 
 
 def only_one(tasks: list[Task], verb: str) -> Task:
-    """Return the only live task; raise `UserError` if there are more or none."""
+    """Return the only live task.
+
+    Raises `UserError` if no task or more than one task is live.
+    """
     if not tasks:
         raise UserError(
             f"there is no running or waiting task to {verb} in this session",

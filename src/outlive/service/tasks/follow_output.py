@@ -1,6 +1,6 @@
-"""Following the output of an attempt until its end: every byte is read once.
+"""Following the output of an attempt until the attempt ends.
 
-The kernel wakes the reader when the output grows. In between, the reader makes no system call.
+Every byte is read once. The kernel wakes the reader when the output grows, and the reader sleeps in between.
 """
 
 from __future__ import annotations
@@ -46,13 +46,15 @@ def follow(
 ) -> Iterator[Piece]:
     """Yield pieces of output from `start` on, until the attempt ends or time runs out.
 
-    An empty piece lets the caller do other work. Following also ends when `departures` becomes readable.
+    An empty piece means that no further output is there now, so that the caller can do other work. Following also ends
+    when `departures` becomes readable.
     """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     carry_in_own_process(home.path)
     with _Watch(files, departures) as watch:
         while True:
-            # Check for the end of the attempt before reading the output. So all bytes written before the end are read.
+            # Check for the end of the attempt before reading the output, so that all bytes written before the end are
+            # read.
             ended = not watch.is_held() and _has_settled(home, task, files.number, adopter)
             if size_of(files) < start:
                 # The command truncated its own output: new output begins at offset 0.
@@ -74,7 +76,7 @@ def _has_settled(home: Home, task: Task, attempt: int, adopter: Adopter | None) 
 
 
 class _Watch:
-    """A wait for more output, the end of the attempt, or the reader's departure."""
+    """A wait for more output, for the attempt's end, or for the reader to go away."""
 
     def __init__(self, files: AttemptFiles, departures: int | None) -> None:
         self._departures = departures
@@ -87,15 +89,15 @@ class _Watch:
                 self._poll.register(fd, POLLIN)
 
     def is_held(self) -> bool:
-        """Return whether some process can still add to the output."""
+        """Return whether a process still has the done FIFO open for writing."""
         return has_writer(self._done)
 
     def wait(self, until: float | None) -> None:
         """Sleep until there may be new output."""
         left = None if until is None else max(0.0, until - time.monotonic()) * 1000
         if not self.is_held():
-            # The attempt has no keeper at the moment: a keeper has exited before the attempt is settled, or a keeper
-            # that adopts the attempt has not opened the FIFO yet.
+            # The attempt has no keeper at the moment. Either a keeper has exited before the attempt is settled, or a
+            # keeper that adopts the attempt has not opened the FIFO yet.
             wait_for_departure(self._departures, self._pause)
             self._pause = min(self._pause * 2, 1.0)
         elif self._growth is None:

@@ -15,17 +15,17 @@ DEEPEST = 3
 _CLIENT_SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID")
 # The sessions that these variables named when a task began. Every process of the task inherits them.
 _INHERITED_SESSIONS = "OUTLIVE_INHERITED_SESSIONS"
-# What `session_of` reads in addition to the variables of clients.
+# The variables that `session_of` reads in addition to the variables of clients.
 SESSION_VARIABLES = ("OUTLIVE_SESSION", "OUTLIVE_TASK", _INHERITED_SESSIONS)
-# Clients set these for every command that they run, even if they name no session.
+# Clients set these variables for every command that they run, even if no variable names a session.
 _CLIENT_VARIABLES = ("CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", "OPENCLAW_SHELL", "CURSOR_AGENT")
 
 
 def session_of(environ: Mapping[str, str]) -> str | None:
-    """Return the session that a process works for; None if its environment names none.
+    """Return the session for which a process works.
 
-    Inside a task, the variables may name a session that began there, and sessions that the task inherited from its
-    launcher. The session that began inside the task comes first.
+    Returns None if the environment names no session. Inside a task, the variables may name a session that began in the
+    task, and sessions that the task inherited from its launcher. The session that began in the task takes precedence.
     """
     found = own_session_of(environ)
     return found if found is not None else next(iter(_named_sessions(environ)), None)
@@ -48,7 +48,10 @@ def own_session_of(environ: Mapping[str, str], from_client: str | None = None) -
 
 
 def environ_of_task(environ: Mapping[str, str], task: str, session: str | None) -> dict[str, str]:
-    """Return the environment of a task's command; `environ` is the launcher's."""
+    """Return the environment of a task's command.
+
+    `environ` is the launcher's environment.
+    """
     inside = {**environ, "OUTLIVE_TASK": task, "OUTLIVE_DEPTH": str(depth_of(environ) + 1)}
     if session is not None:
         inside["OUTLIVE_SESSION"] = session
@@ -62,43 +65,54 @@ def _named_sessions(environ: Mapping[str, str]) -> list[str]:
 
 
 def is_read_by_model(environ: Mapping[str, str]) -> bool:
-    """Return whether a model reads this output: in a session, a client or a task."""
+    """Return whether a model reads the output of this process.
+
+    A model reads the output inside a session, a client or a task.
+    """
     if session_of(environ) is not None or parent_of(environ) is not None:
         return True
     return any(environ.get(name) for name in _CLIENT_VARIABLES)
 
 
 def parent_of(environ: Mapping[str, str]) -> str | None:
-    """Return the task that this process runs in; None outside a task."""
+    """Return the task in which this process runs, or None outside a task."""
     return environ.get("OUTLIVE_TASK") or None
 
 
 def depth_of(environ: Mapping[str, str]) -> int:
-    """Return in how many nested tasks this runs; raise `TooDeep` if that is unknown."""
+    """Return in how many nested tasks this process runs.
+
+    Raises `TooDeep` if the number is unknown.
+    """
     if parent_of(environ) is None:
         return 0
     depth = environ.get("OUTLIVE_DEPTH", "")
     if not (depth.isascii() and depth.isdigit()):
         raise TooDeep(
-            f"this runs inside task {parent_of(environ)}, and the depth of nested tasks is not known",
+            f"this process runs inside task {parent_of(environ)}, and the depth of nested tasks is not known",
             "pass on both OUTLIVE_DEPTH and OUTLIVE_TASK in the environment, or unset both",
         )
     return int(depth)
 
 
 def check_depth(environ: Mapping[str, str], deepest: int = DEEPEST) -> None:
-    """Raise `TooDeep` for too many nested tasks, which are most likely a mistake."""
+    """Raise `TooDeep` if this process runs inside too many nested tasks.
+
+    So many nested tasks are most likely a mistake.
+    """
     if depth_of(environ) >= deepest:
         raise TooDeep(
-            f"this runs inside {depth_of(environ)} nested tasks, and more are not allowed",
+            f"this process runs inside {depth_of(environ)} nested tasks, and more are not allowed",
             "launch the task from outside of these tasks",
         )
 
 
 def project_of(directory: str) -> str:
-    """Return the top of the git worktree around a directory, else the directory.
+    """Return the top directory of the git worktree around a directory.
 
-    The search looks only for `.git`, so it also finds a repository that is damaged or lies across a mount.
+    Returns the directory itself if there is no git worktree around it.
+
+    The search looks only for `.git`, so it also finds a damaged repository and a repository on another mount.
     """
     place = top = os.path.realpath(directory)
     while not os.path.lexists(top + "/.git"):
@@ -114,7 +128,7 @@ def current_directory(environ: Mapping[str, str]) -> str:
     try:
         return os.getcwd()
     except OSError as error:
-        # If PWD names an existing directory, it is not the deleted directory, and another process has set PWD.
+        # If PWD names an existing directory, another process has set PWD, and PWD does not name the deleted directory.
         directory = environ.get("PWD", "")
         if directory.startswith("/") and not os.path.exists(directory):
             return directory

@@ -1,4 +1,4 @@
-"""Reading the present output of an attempt, from an offset on or its last lines."""
+"""Reading the output that an attempt has written so far, or its last lines."""
 
 from __future__ import annotations
 
@@ -21,27 +21,30 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.tasks.task import Task
 
-# How many words are tried as the beginning or the end of a secret that is cut. The longest secret, a private key, has
-# one word per line.
+# At most this many words are tried as the beginning or the end of a secret that an offset cuts. The longest secret, a
+# private key, has one word per line.
 _MOST_CUTS = 100
 
 
 def files_of_attempt(home: Home, task: Task, attempt: int | None) -> AttemptFiles:
-    """Return the files of an attempt, by default the newest, or raise `UserError`."""
+    """Return the files of an attempt, by default of the newest attempt.
+
+    Raises `UserError` if there is no attempt with this number.
+    """
     if attempt is not None and not 0 < attempt <= len(task.attempts):
         raise UserError(f"task {task.id} has {len(task.attempts)} attempts", f"`outlive show {task.id}` lists them")
     return files_of(home, task, attempt)
 
 
 def files_with_output(home: Home, task: Task, attempt: int | None) -> AttemptFiles:
-    """Return an attempt's files, or raise `Unavailable` if its output was deleted."""
+    """Return an attempt's files, or raise `Unavailable` if the output was deleted."""
     files = files_of_attempt(home, task, attempt)
     if not os.path.exists(files.output):
-        # The output file is created before the row, so a missing file was deleted. An empty result would claim that
-        # the command wrote nothing.
+        # The output file is created before the task's row, so a missing file was deleted. An empty result would mean
+        # that the command wrote nothing.
         raise Unavailable(
             f"the output of task {task.id} is gone: its files were deleted",
-            f"`outlive show {task.id}` shows what is recorded",
+            f"`outlive show {task.id}` shows what the ledger has about the task",
         )
     return files
 
@@ -64,7 +67,10 @@ def start_of_tail(files: AttemptFiles, wanted: int) -> int:
 
 
 def pieces_of(files: AttemptFiles, start: int, limit: int | None) -> Iterator[Piece]:
-    """Yield the present output from the offset `start` on, at most `limit` bytes."""
+    """Yield the output written so far, in pieces, from the offset `start` on.
+
+    All pieces together have at most `limit` bytes.
+    """
     end, left = size_of(files), limit
     while start < end and (left is None or left > 0):
         piece = read_piece(files, start, min(CHUNK, end - start, CHUNK if left is None else left))
@@ -76,9 +82,10 @@ def pieces_of(files: AttemptFiles, start: int, limit: int | None) -> Iterator[Pi
 
 
 def untorn(files: AttemptFiles, start: int, end: int, content: bytes) -> bytes:
-    """Return the content between two offsets; mask the secrets that an offset cuts.
+    """Return the content between two offsets, with cut secrets masked.
 
-    Neither half of a cut secret looks like a secret. So a reader who reads page by page would see both halves.
+    An offset may cut a secret, and neither half looks like a secret. Without the mask, a reader who reads page by page
+    would see both halves.
     """
     skipped = min(_torn_at(files, start)[1] - start, len(content))
     left_off = min(end - _torn_at(files, end)[0], len(content) - skipped)
@@ -91,7 +98,10 @@ def untorn(files: AttemptFiles, start: int, end: int, content: bytes) -> bytes:
 
 
 def _torn_at(files: AttemptFiles, offset: int) -> tuple[int, int]:
-    """Return the start and end of a secret cut at an offset; the offset twice if none."""
+    """Return the start and the end of a secret that an offset cuts.
+
+    Returns the offset twice if it cuts no secret.
+    """
     before = read_piece(files, max(0, offset - MARGIN), min(offset, MARGIN))
     after = read_piece(files, offset, MARGIN)
     if not before.content or not after.content or before.end != offset or after.start != offset:
@@ -120,7 +130,10 @@ def _words(text: bytes) -> tuple[list[int], list[int]]:
 
 
 def text_of(content: bytes, *, is_raw: bool = False) -> str:
-    """Return output as text that a model may read; `is_raw` only decodes it."""
+    """Return output as text that a model may read.
+
+    With `is_raw`, the output is only decoded.
+    """
     text = content.decode("utf-8", "replace")
     return text if is_raw else shown(text)
 
@@ -128,7 +141,10 @@ def text_of(content: bytes, *, is_raw: bool = False) -> str:
 def output_document(
     task: Task, files: AttemptFiles, start: int, pieces: Sequence[Piece], *, is_raw: bool = False
 ) -> dict[str, object]:
-    """Return the pieces as JSON; `next` is the offset at which to continue."""
+    """Return the pieces as JSON.
+
+    The field `next` is the offset at which the next call continues.
+    """
     content = b"".join(piece.content for piece in pieces)
     if pieces and not is_raw:
         content = untorn(files, pieces[0].start, pieces[-1].end, content)

@@ -28,7 +28,7 @@ class WaitingFor(Value):
     names: tuple[str, ...]
     """The names given to `--lock` and `--slots`. Empty if the task waits for its dependencies or before a retry."""
     until: datetime | None = None
-    """The earliest time at which the next attempt may begin; None if the task does not wait for a retry."""
+    """The earliest time at which a retry may begin, or None if the task does not wait before a retry."""
 
     @property
     def text(self) -> str:
@@ -42,7 +42,7 @@ class WaitingFor(Value):
 
 
 def waiting_for(home: Home, task: Task) -> WaitingFor | None:
-    """Return what a queued task waits for; None for any other task."""
+    """Return what a queued task waits for, or None for any other task."""
     if task.state != "queued":
         return None
     begins = task.current.not_before
@@ -59,7 +59,7 @@ def waiting_for(home: Home, task: Task) -> WaitingFor | None:
 
 
 def waiting_json(home: Home, task: Task) -> dict[str, object] | None:
-    """Return what a queued task waits for as JSON; None for any other task."""
+    """Return as JSON what a queued task waits for, or None for any other task."""
     found = waiting_for(home, task)
     if found is None:
         return None

@@ -1,4 +1,7 @@
-"""Reading tasks, after dead attempts are settled, so that no state is outdated."""
+"""Reading tasks.
+
+Attempts without a living process are settled first, so that no returned state is outdated.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,13 @@ if TYPE_CHECKING:
     from outlive.service.maintenance.reconcile import Adopter
 
 TAIL = 2048
-# How many more bytes are read than are shown. Without them, a secret that is cut at the edge would not be recognised.
+# Readers read this many bytes more than they show. Otherwise a secret that is cut at the edge would not be recognised.
 MARGIN = 4096
 _LAST_LINE_WITHIN = 8192
 
 
 def files_of(home: Home, task: Task, attempt: int | None = None) -> AttemptFiles:
-    """Return the files of a task's attempt, by default of the newest."""
+    """Return the files of a task's attempt, by default of the newest attempt."""
     return AttemptFiles(home.bundle(task.id), attempt or task.current.number)
 
 
@@ -54,7 +57,7 @@ def select(home: Home, selection: Selection, adopter: Adopter | None) -> list[Ta
 def select_group(home: Home, selection: Selection, adopter: Adopter | None) -> list[Task]:
     """Return the selected tasks of an existing group.
 
-    Raises `UserError` for an unknown group, because an empty list would mean that all its tasks have ended.
+    Raises `UserError` for an unknown group. An empty list would mean that all tasks of the group have ended.
     """
     tasks = select(home, selection, adopter)
     if not tasks and not select(home, selection.but(states=(), limit=1), None):
@@ -74,16 +77,16 @@ def history_of(home: Home, task: Task) -> History:
 def output_view(home: Home, task: Task, limit: int = TAIL, attempt: int | None = None) -> OutputView:
     """Return the output's size, its dropped bytes and its tail with masked secrets.
 
-    The tail of an agent is that of its answer.
+    For an agent, the tail is the end of the agent's answer.
     """
     files = files_of(home, task, attempt)
     hole = read_hole(files)
     if task.launch.agent is None:
         tail = tail_text(files, limit)
     else:
-        from outlive.service.agents.agent_view import agent_tail  # noqa: PLC0415 - most tasks are commands
+        from outlive.service.agents.agent_view import agent_tail  # noqa: PLC0415 - imported here, because only agent tasks need it
 
-        tail = agent_tail(home, task, limit, attempt)  # the output itself is JSON, which nobody wants to read
+        tail = agent_tail(home, task, limit, attempt)  # the output itself is JSON that is hard to read
     return OutputView(
         path=files.output,
         size=size_of(files),
@@ -96,7 +99,8 @@ def output_view(home: Home, task: Task, limit: int = TAIL, attempt: int | None =
 def tail_text(files: AttemptFiles, limit: int) -> str:
     """Return the last characters of an output, with secrets masked.
 
-    More text is read than shown, and from the beginning of a word, because a cut secret would not be recognised.
+    A cut secret would not be recognised. So more text is read than is shown, and the text begins at the beginning of a
+    word.
     """
     piece = read_tail(files, limit + MARGIN)
     text = piece.content.decode("utf-8", "replace")
@@ -107,12 +111,12 @@ def tail_text(files: AttemptFiles, limit: int) -> str:
 
 
 def last_line(home: Home, task: Task) -> str:
-    """Return the last line of output that is not blank; empty if there is none.
+    """Return the last line of output that is not blank.
 
-    For an agent this is its newest progress.
+    Returns an empty text if there is no such line. For an agent, the newest progress is returned.
     """
     if task.launch.agent is not None:
-        from outlive.service.agents.agent_view import last_words  # noqa: PLC0415 - most tasks are commands
+        from outlive.service.agents.agent_view import last_words  # noqa: PLC0415 - imported here, because only agent tasks need it
 
         return last_words(home, task)
     piece = read_tail(files_of(home, task), _LAST_LINE_WITHIN)

@@ -37,13 +37,13 @@ def retry(
 ) -> str:
     """Start a new attempt of an ended task and return the id of the task.
 
-    The attempt has the caller's environment. Its ending goes to `session`, or else to the session in this environment,
-    or else to the launching session.
+    The new attempt has the caller's environment. Its ending is reported to `session`. Without `session`, the ending is
+    reported to the session in this environment, or else to the session that launched the task.
     """
     if task.current.settled_at is None:
         raise Conflict(
             f"task {task.id} is {task.state} and cannot be tried again",
-            f"`outlive cancel {task.id}` ends it first",
+            f"end the task first: `outlive cancel {task.id}`",
         )
     check_depth(surroundings.environ)
     check_pidfd()
@@ -87,7 +87,10 @@ def never_began(ledger: SqliteLedger, task: Task) -> bool:
 
 
 class _Turn:
-    """A lock for creating attempts of a task; the kernel releases it on a kill."""
+    """A lock for creating attempts of a task.
+
+    If the process is killed, the kernel releases the lock.
+    """
 
     def __init__(self, files: AttemptFiles) -> None:
         self._fd = os.open(os.path.dirname(files.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -112,10 +115,9 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
     Raises `TriedAgain` if another process has added an attempt.
     """
     if _newest(home, task.id, now) != task.current.number:
-        raise TriedAgain(f"a retry of task {task.id} has already started", "`outlive list` shows it")
+        raise TriedAgain(f"a retry of task {task.id} has already started", "`outlive list` shows the task")
     try:
-        # This process has the lock. So a directory without a row was left by a launcher that was killed before it
-        # wrote the row.
+        # This process has the lock. So a launcher that was killed before it wrote the row has left this directory.
         discard_bundle(files.path)
         return create_attempt(files, in_line=task.launch.is_queued)
     except OSError as error:
@@ -128,10 +130,13 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
 def _begin_agent(
     home: Home, task: Task, files: AttemptFiles, held: HeldFiles, surroundings: Surroundings
 ) -> AgentStart | None:
-    """Write how the new attempt of an agent begins. Return it, None for a command."""
+    """Write how the new attempt of an agent begins, and return this start.
+
+    Returns None for a command.
+    """
     if task.launch.agent is None:
         return None
-    from outlive.service.agents.prepare import begin_again  # noqa: PLC0415 - most tasks are commands
+    from outlive.service.agents.prepare import begin_again  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     try:
         return begin_again(home, task, files, surroundings.environ)
@@ -151,16 +156,16 @@ def _add_row(
     try:
         with SqliteLedger(home.ledger, row.created_at) as ledger, ledger.write():
             if start is not None:
-                from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - most tasks are commands
+                from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - imported here, because only agent tasks need it
 
                 check_session_is_free(ledger, launch, start)
             is_added = ledger.add_attempt(launch.id, row)
             if is_added and is_heard_anew:
                 ledger.set_session(launch)
         if not is_added:
-            raise TriedAgain(f"task {launch.id} was tried again or deleted just now", "`outlive list` shows it")
+            raise TriedAgain(f"task {launch.id} was tried again or deleted just now", "`outlive list` shows the task")
     except BaseException:
-        # An error from COMMIT does not prove that the row was not written, so read the ledger.
+        # An error from COMMIT does not prove that the row was not written, so look for the row in the ledger.
         if _newest(home, launch.id, row.created_at) != files.number:
             discard_bundle(files.path)
         raise

@@ -1,4 +1,7 @@
-"""Launching a task: first its locked files, then a durable row, then the command."""
+"""Launching a task.
+
+A launch first creates and locks the files, then writes a durable row in the ledger, and then starts the command.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ DEFAULT_RETENTION = timedelta(days=7)
 
 
 class Request(Value):
-    """The request for a launch."""
+    """The request to launch a task."""
 
     command: Command
     cwd: str
@@ -77,10 +80,10 @@ class Request(Value):
     touches: tuple[str, ...] = ()
     retain: timedelta = DEFAULT_RETENTION
     agent: AgentRequest | None = None
-    """What an agent is asked to do besides its prompt. None for a command."""
+    """The settings of an agent besides its prompt, such as its models and limits. None for a command."""
     prompt: str = ""
     deepest: int = DEEPEST
-    """How many tasks there may be around this one."""
+    """How many nested tasks may be around the new task."""
 
 
 class Launched(Value):
@@ -89,15 +92,15 @@ class Launched(Value):
     task: str
     """The id of the task."""
     started: bool = True
-    """Whether this launch started the task; False if a task with the key already existed."""
+    """Whether this launch started the task. It is False if a task with the key was returned instead."""
 
 
 def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | None = None) -> Launched:
-    """Launch a task; return once its keeper has confirmed that it runs or is queued.
+    """Launch a task, and return when its keeper confirms that it runs or is queued.
 
-    If a task with the same key is live or has succeeded, nothing starts and its id is returned. Otherwise its next
-    attempt starts; with the key scope `ended`, only if it is lost and never began. The ledger `resting` stays open for
-    later calls.
+    If a task with the same key is live or has succeeded, nothing starts and the id of that task is returned. If that
+    task has ended in another way, its next attempt starts. With the key scope `ended`, the next attempt starts only if
+    the task is lost and its command never began. The ledger `resting` stays open for later calls.
     """
     check_request(request)
     check_depth(request.surroundings.environ, request.deepest)
@@ -117,7 +120,7 @@ def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | N
         discard_bundle(files.bundle)
     finally:
         if start is not None and not os.path.isdir(files.bundle):
-            from outlive.service.agents.prepare import discard_worktree  # noqa: PLC0415 - most tasks are commands
+            from outlive.service.agents.prepare import discard_worktree  # noqa: PLC0415 - imported here, because only agent tasks need it
 
             discard_worktree(launch, request.surroundings.environ)
     _check_same_command(home, task, request)
@@ -128,7 +131,7 @@ def _new_bundle(home: Home, launch: Launch) -> tuple[Launch, AttemptFiles]:
     """Return the launch with an id that no other task has, and its new bundle."""
     for _ in range(_ID_TRIES):
         if launch.agent is not None:
-            from outlive.service.agents.prepare import placed  # noqa: PLC0415 - most tasks are commands
+            from outlive.service.agents.prepare import placed  # noqa: PLC0415 - imported here, because only agent tasks need it
 
             launch = placed(home, launch)
         files = make_bundle(home, launch)
@@ -136,17 +139,17 @@ def _new_bundle(home: Home, launch: Launch) -> tuple[Launch, AttemptFiles]:
             return launch, files
         # Another task has this id. With a million tasks in the ledger, this happens in one of ten thousand launches.
         launch = launch.but(id=task_id(os.urandom(8)))
-    raise Broken(f"{_ID_TRIES} new ids were all taken", "check this system's source of random numbers")
+    raise Broken(f"other tasks have all {_ID_TRIES} new ids", "check this system's source of random numbers")
 
 
 def _prepare_agent(launch: Launch, files: AttemptFiles, request: Request) -> AgentStart | None:
-    """Write the prompt of an agent, make its worktree, return how it begins.
+    """Write the prompt and make the worktree of an agent; return how the agent begins.
 
     Returns None for a command.
     """
     if launch.agent is None:
         return None
-    from outlive.service.agents.prepare import prepare_agent  # noqa: PLC0415 - most tasks are commands
+    from outlive.service.agents.prepare import prepare_agent  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     try:
         return prepare_agent(launch, files, request.prompt, request.surroundings.environ)
@@ -169,11 +172,11 @@ def check_request(request: Request) -> None:
     if not 0 <= request.retries <= MOST_RETRIES:
         raise UserError(f"{request.retries} retries are not possible", f"give a number from 0 to {MOST_RETRIES}")
     if request.notify not in NOTIFY:
-        raise UserError(f"notify cannot be {request.notify!r}", f"one of: {', '.join(NOTIFY)}")
+        raise UserError(f"notify cannot be {request.notify!r}", f"use one of: {', '.join(NOTIFY)}")
     if request.key_scope not in KEY_SCOPES:
-        raise UserError(f"the key scope cannot be {request.key_scope!r}", f"one of: {', '.join(KEY_SCOPES)}")
+        raise UserError(f"the key scope cannot be {request.key_scope!r}", f"use one of: {', '.join(KEY_SCOPES)}")
     if request.observe not in OBSERVE:
-        raise UserError(f"observe cannot be {request.observe!r}", f"one of: {', '.join(OBSERVE)}")
+        raise UserError(f"observe cannot be {request.observe!r}", f"use one of: {', '.join(OBSERVE)}")
     _check_texts(request)
 
 
@@ -200,7 +203,7 @@ def _check_texts(request: Request) -> None:
 
 def check_not_waiting_for_itself(home: Home, request: Request) -> None:
     """Raise `UserError` if `--wait` inside a task would wait for that task's end."""
-    from outlive.service.tasks.find import resolve  # noqa: PLC0415 - imported here, because most launches wait for no task
+    from outlive.service.tasks.find import resolve  # noqa: PLC0415 - imported here, because only a launch that waits for another task needs it
 
     inside = parent_of(request.surroundings.environ)
     with open_ledger(home, utc_now()) as ledger:
@@ -208,7 +211,7 @@ def check_not_waiting_for_itself(home: Home, request: Request) -> None:
         while inside is not None:
             if inside in wanted:
                 raise UserError(
-                    f"this runs inside task {inside}, so it would wait for itself",
+                    f"this process runs inside task {inside}, so that task would wait for itself",
                     "leave out --wait; the new task begins when that task has ended",
                 )
             above = ledger.task(inside)
@@ -220,27 +223,30 @@ def _is_storable(text: str) -> bool:
 
 
 def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | None:
-    """Return the task with the requested key, retried if necessary; None if none."""
+    """Return the task with the requested key, after a retry if one is necessary.
+
+    Returns None if no task has the key.
+    """
     with open_ledger(home, now) as ledger:
         task = ledger.with_key(project_of(request.cwd), request.key or "")
     if task is None:
         return None
     if task.current.settled_at is None:
-        from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because most launches do not need it
+        from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because only some launches need it
 
         reconcile(home, now, task.id)
     with open_ledger(home, now) as ledger:
         task = ledger.task(task.id) or task
         starts = task.current.settled_at is not None and task.state != "succeeded"
         if starts and request.key_scope == "ended":
-            # The task's command never began, so the task still runs only once.
-            from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - imported here, because most launches do not need it
+            # A retry is allowed if the command never began, because the command then still runs only once.
+            from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - imported here, because only some launches need it
 
             starts = task.state == "lost" and never_began(ledger, task)
     _check_same_command(home, task, request)
     if not starts:
         return Launched(task=task.id, started=False)
-    from outlive.service.tasks.retry import retry  # noqa: PLC0415 - imported here, because most launches do not need it
+    from outlive.service.tasks.retry import retry  # noqa: PLC0415 - imported here, because only some launches need it
 
     try:
         place = request.session_project
@@ -254,18 +260,21 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
 def _check_same_command(home: Home, task: Task, request: Request) -> None:
     is_same = task.launch.argv == request.command.argv and task.launch.cwd == request.cwd
     if task.launch.agent is not None or request.agent is not None:
-        from outlive.service.agents.prepare import asks_the_same  # noqa: PLC0415 - most tasks are commands
+        from outlive.service.agents.prepare import asks_the_same  # noqa: PLC0415 - imported here, because only agent tasks need it
 
         is_same = asks_the_same(home, task, request.agent, request.prompt, request.cwd)
     if not is_same:
         raise KeyTaken(
             f"the key {request.key!r} belongs to task {task.id}, which runs another command",
-            f"`outlive show {task.id}` shows it; use another key",
+            f"`outlive show {task.id}` shows that task; use another key",
         )
 
 
 def make_bundle(home: Home, launch: Launch) -> AttemptFiles | None:
-    """Create the task's directory with its spec; return None if its id is taken."""
+    """Create the task's directory with its spec.
+
+    Returns None if another task has the id.
+    """
     files = AttemptFiles(home.bundle(launch.id), 1)
     try:
         os.mkdir(files.bundle, 0o700)
@@ -286,7 +295,7 @@ def _prepare(home: Home, launch: Launch, files: AttemptFiles, request: Request, 
     try:
         held = create_attempt(files, in_line=launch.is_queued)
         if start is not None:
-            from outlive.bundle.agent_files import write_start  # noqa: PLC0415 - most tasks are commands
+            from outlive.bundle.agent_files import write_start  # noqa: PLC0415 - imported here, because only agent tasks need it
 
             write_start(files, start, request.prompt)
     except OSError as error:
@@ -307,7 +316,7 @@ def _dependencies(home: Home, request: Request, now: datetime) -> tuple[Dependen
     """Return the awaited tasks with full ids, or raise `UnknownTask`."""
     if not request.after and not request.after_any:
         return ()
-    from outlive.domain.tasks.queueing import Dependency  # noqa: PLC0415 - imported here, because most launches wait for no task
+    from outlive.domain.tasks.queueing import Dependency  # noqa: PLC0415 - imported here, because only a launch that waits for another task needs it
     from outlive.service.tasks.find import resolve  # noqa: PLC0415
 
     with open_ledger(home, now) as ledger:
@@ -366,13 +375,14 @@ def _enqueue(
     try:
         with opened as ledger, ledger.write():
             if start is not None:
-                from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - most tasks are commands
+                from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - imported here, because only agent tasks need it
 
                 check_session_is_free(ledger, launch, start)
             # Read the clock only now: waiting for the write lock may have taken seconds.
             return ledger.enqueue(launch, new_attempt(launch, 1, utc_now(), start))
     except Exception:
-        # An error from COMMIT does not prove that the row was not written, so read it before giving up.
+        # An error from COMMIT does not prove that the row was not written, so look for the row before the error is
+        # raised.
         with open_ledger(home, now) as ledger:
             written = ledger.task(launch.id)
         if written is None:

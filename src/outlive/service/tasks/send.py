@@ -24,7 +24,10 @@ MOST_AT_ONCE = 1 << 20
 
 
 def send(home: Home, task_id: str, content: bytes, adopter: Adopter | None, *, is_last: bool = False) -> Task:
-    """Write to the standard input of a running task; close it if `is_last` is set."""
+    """Write to the standard input of a running task.
+
+    If `is_last` is set, the input is closed afterwards.
+    """
     if len(content) > MOST_AT_ONCE:
         raise UserError(
             f"{len(content)} bytes are too much to be sent at once",
@@ -42,7 +45,7 @@ def send(home: Home, task_id: str, content: bytes, adopter: Adopter | None, *, i
             )
     except FileNotFoundError as error:
         raise Conflict(
-            f"task {task.id} takes no more input", f"its input was closed; `outlive show {task.id}` shows its state"
+            f"task {task.id} takes no more input", f"its input was closed; `outlive show {task.id}` shows the state"
         ) from error
     if taken < len(content):
         raise Unavailable(

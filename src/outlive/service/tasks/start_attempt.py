@@ -1,4 +1,4 @@
-"""Starting an attempt: a locked attempt is handed to its keeper."""
+"""Starting an attempt: a keeper takes over the locked files of the attempt."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def open_ledger(home: Home, now: datetime) -> SqliteLedger:
 def new_attempt(launch: Launch, number: int, now: datetime, start: AgentStart | None = None) -> Attempt:
     """Return the row of a new attempt, in this boot and this PID namespace.
 
-    `start` says how an agent's attempt begins; None for a command.
+    `start` says how an agent's attempt begins. It is None for a command.
     """
     row = Attempt(
         number=number,
@@ -51,25 +51,28 @@ def new_attempt(launch: Launch, number: int, now: datetime, start: AgentStart | 
     )
     if start is None or launch.agent is None:
         return row
-    from outlive.keeper.agents.next_start import claims_of, known_at_start  # noqa: PLC0415 - most tasks are commands
+    from outlive.keeper.agents.next_start import claims_of, known_at_start  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     return row.but(claims=claims_of(launch, start), agent=known_at_start(launch.agent, start))
 
 
 def prepare(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles, surroundings: Surroundings) -> NewKeeper:
-    """Start a keeper that waits until `begin`, or raise `Unavailable`."""
+    """Start a keeper that waits for the signal to begin.
+
+    Raises `Unavailable` if no process can be started.
+    """
     around = surroundings.but(environ=environ_of_task(surroundings.environ, launch.id, launch.session))
     plan = Plan(home=home, launch=launch, files=files, surroundings=around, retries_left=launch.automatic_attempts)
     try:
         if not launch.is_queued:
             return stand_by(plan, held)
-        from outlive.service.tasks.wait_turn import wait_then_keep  # noqa: PLC0415 - imported here, because most launches wait for no task
+        from outlive.service.tasks.wait_turn import wait_then_keep  # noqa: PLC0415 - imported here, because only a launch that waits for another task needs it
 
         return stand_by(plan, held, wait_then_keep)
     except OSError as error:
         held.close()
         raise Unavailable(
-            f"no process can be made: {error.strerror}", hint_after(error, "nothing was started")
+            f"no process can be started: {error.strerror}", hint_after(error, "nothing was started")
         ) from error
 
 
@@ -83,13 +86,13 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
         return launch.id
     if answer == "silent":
         raise Unavailable(
-            f"task {launch.id} is on record, but its keeper has not confirmed that the command began",
-            f"the keeper may be stopped, or waits for a disk; `outlive show {launch.id}` tells what is known,"
-            f" `outlive cancel {launch.id}` ends it",
+            f"task {launch.id} is recorded, but its keeper has not confirmed that the command began",
+            f"the keeper may be stopped, or waits for a disk; `outlive show {launch.id}` shows what is known,"
+            f" and `outlive cancel {launch.id}` ends the task",
         )
-    # The keeper answered that nothing runs, or closed the channel without an answer.
+    # The keeper answered that no command runs, or closed the channel without an answer.
     _wait_for_beginning(files)
-    from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because most launches do not need it
+    from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because only some launches need it
 
     reconcile(home, now, launch.id)
     with open_ledger(home, now) as ledger:
@@ -108,12 +111,12 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
             _hint_of_not_started(launch, name),
             launch.id,
         )
-    # A new keeper may supervise a process that has not executed the command yet, or is dying.
+    # A new keeper may have adopted a process that has not executed the command yet or that is about to exit.
     is_unconfirmed = attempt is not None and attempt.state == "running" and not _is_recorded_as_begun(files)
     if attempt is None or attempt.state == "lost" or is_unconfirmed:
         raise Unavailable(
             f"it is not known whether task {launch.id} began: its keeper, its witness or its own process was killed",
-            f"`outlive show {launch.id}` tells what is known; launch the task again",
+            f"`outlive show {launch.id}` shows what is known; launch the task again",
         )
     return launch.id
 
@@ -122,7 +125,7 @@ def _hint_of_not_started(launch: Launch, name: str) -> str:
     """Return what to do about a command that could not be started."""
     if launch.argv == (name,) and len(name.split()) > 1:
         return f"the first word after `--` is the name of a program; for a line of shell: outlive run {quote(name)}"
-    return f"the task is recorded as failed; `outlive show {launch.id}` tells more"
+    return f"the task is recorded as failed; `outlive show {launch.id}` shows more"
 
 
 def _is_recorded_as_begun(files: AttemptFiles) -> bool:
@@ -130,7 +133,7 @@ def _is_recorded_as_begun(files: AttemptFiles) -> bool:
 
 
 def _wait_for_beginning(files: AttemptFiles) -> None:
-    """Wait until it is known whether the command has begun although its keeper died.
+    """Wait until it is known whether the command has begun after the keeper died.
 
     A dying keeper closes its pipe before its locks, so the record must show the start or the locks must be free.
     """

@@ -20,21 +20,24 @@ if TYPE_CHECKING:
 
 
 def task_document(home: Home, task: Task, now: datetime, effects: Effects | None = None) -> dict[str, object]:
-    """Return a task as JSON; `effects` are those of its newest attempt, if known."""
+    """Return a task as JSON.
+
+    `effects` are the effects of its newest attempt, if the caller has them.
+    """
     found = effects_document(effects_of(home, task) if effects is None else effects, now)
     document = task_json(task, output_view(home, task), now, found)
     if task.launch.agent is not None:
-        from outlive.service.agents.agent_view import agent_document  # noqa: PLC0415 - most tasks are commands
+        from outlive.service.agents.agent_view import agent_document  # noqa: PLC0415 - imported here, because only agent tasks need it
 
         document["agent"] = agent_document(home, task)
     return {**document, "git": git_document(home, task), "waiting_for": _waiting(home, task)}
 
 
 def _waiting(home: Home, task: Task) -> dict[str, object] | None:
-    """Return what a queued task waits for as JSON; None for any other task."""
+    """Return as JSON what a queued task waits for, or None for any other task."""
     if task.state != "queued":
         return None
-    from outlive.service.tasks.queue_reason import waiting_json  # noqa: PLC0415 - most tasks do not wait
+    from outlive.service.tasks.queue_reason import waiting_json  # noqa: PLC0415 - imported here, because only a queued task needs it
 
     return waiting_json(home, task)
 
@@ -53,13 +56,16 @@ def full_document(home: Home, task: Task, now: datetime) -> dict[str, object]:
 
 
 def overlaps_now(home: Home, task: Task, effects: Effects) -> tuple[Overlap, ...]:
-    """Return the overlaps of a task's newest attempt, which has these effects."""
+    """Return the overlaps of a task's newest attempt, whose effects are given."""
     began = task.first_try(task.current.number).started_at
     return overlaps_of(Neighbours(home, began), task, task.current.number, effects)
 
 
 def drift_now(home: Home, task: Task, effects: Effects) -> Drift | None:
-    """Return what changed since the newest attempt ended; None without a snapshot."""
+    """Return what has changed since the newest attempt ended.
+
+    Returns None if the attempt has not ended, or if no snapshot was taken at its end.
+    """
     if task.current.settled_at is None:
         return None
     return World().drift_of(home, task, task.current.number, effects)

@@ -1,6 +1,6 @@
-"""Waiting: one poll() that blocks until the kernel reports that a keeper is gone.
+"""Waiting: one poll() that blocks until the kernel reports the exit of a keeper.
 
-A waiter can sleep on a thousand done FIFOs at once. A FIFO hangs up when its last writer has closed it.
+A waiting process can sleep on a thousand done FIFOs at once. A FIFO hangs up when its last writer has closed it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Task
     from outlive.service.maintenance.reconcile import Adopter
 
-# The number of descriptors that a wait for all tasks uses at a time. If fewer are free, the wait uses fewer.
+# The number of descriptors that a wait for all tasks uses at a time. If fewer descriptors are free, it uses fewer.
 _AT_ONCE = 512
 _SETTLING_PAUSE, _LONGEST_PAUSE = 0.002, 1.0
 # The longest sleep at a time, because poll() counts milliseconds in 32 bits.
@@ -48,7 +48,7 @@ def wait_for(
     tick: Callable[[], object] | None = None,
     departures: int | None = None,
 ) -> bool:
-    """Block until all tasks (or any one) have ended; return False on timeout.
+    """Block until all tasks, or any one of them, have ended; return False on timeout.
 
     `tick` is called every second. Without `tick`, only an ending wakes the process. The wait also returns False when
     `departures`, a descriptor of `watch_departures`, becomes readable.
@@ -81,7 +81,7 @@ def wait_for_all(
     tick: Callable[[], object] | None = None,
     departures: int | None = None,
 ) -> tuple[bool, list[str]]:
-    """Wait for tasks, and for tasks that join their group meanwhile.
+    """Wait for tasks, and for tasks that join their group during the wait.
 
     `members` returns the group's tasks. Returns whether the wait ended in time, and the ids of the awaited tasks.
     """
@@ -155,7 +155,10 @@ class _WaitSet:
         return bool(self._fifos or self._ended)
 
     def wait_for_some(self, until: float | None, tick: Callable[[], object] | None) -> list[Task]:
-        """Block until a further task ends; return the ended tasks, none on timeout."""
+        """Block until a further task ends, and return the ended tasks.
+
+        Returns an empty list on timeout.
+        """
         while not self._ended:
             self._settle_unkept()
             if self._ended:
@@ -180,7 +183,10 @@ class _WaitSet:
         return ended
 
     def _sleep(self, left: float | None) -> list[int]:
-        """Sleep until FIFOs hang up, and return them; an empty list on timeout."""
+        """Sleep until FIFOs hang up, and return these FIFOs.
+
+        Returns an empty list on timeout.
+        """
         if not self._is_long:
             # Copy the code only before a long sleep (`carry_in_own_process`). Most waits are short, and the copy takes
             # some milliseconds.
@@ -256,5 +262,5 @@ def _open(home: Home, task: Task) -> int:
     except OSError as error:
         raise Unavailable(
             f"task {task.id} cannot be waited for: {error.strerror}",
-            "too many files are open, or its bundle was removed by hand; `outlive show` tells its state",
+            "too many files are open, or the files of the task were removed; `outlive show` shows its state",
         ) from error

@@ -31,7 +31,8 @@ def wait_until(
 ) -> str | None:
     """Return the first line of a task's output that matches a pattern.
 
-    Returns None after the end or the timeout. Prompts have no newline, so a line without a newline counts as well.
+    Returns None if the task ends or the timeout passes without such a line. Prompts have no newline, so text after the
+    last newline counts as a line too.
     """
     try:
         wanted = re.compile(pattern)
@@ -43,7 +44,7 @@ def wait_until(
     files = files_of(home, task)
     for piece in follow(home, task, files, 0, timeout=timeout, adopter=adopter, departures=departures):
         if piece.dropped_before or piece.restarted:
-            rest = b""  # output was dropped, so the unfinished line does not continue
+            rest = b""  # output was dropped here, so this piece does not continue the unfinished line
         *lines, rest = (rest + piece.content).split(b"\n")
         rest = rest[-_LONGEST_LINE:]
         for line in (*lines, rest):

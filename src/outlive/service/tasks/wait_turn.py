@@ -1,8 +1,8 @@
 """Waiting for a turn: the work of a keeper before its queued command may begin.
 
-A keeper that must wait sleeps (`keeper.hibernate`) on the turn FIFO of its predecessor in line, and then on the done
-FIFOs of the running tasks. After each hang-up the keeper reads the ledger again. A FIFO also hangs up if its keeper
-dies, so no message and no timeout is needed.
+A keeper that must wait sleeps (`keeper.hibernate`) on the turn FIFO of the task before it in the queue, and then on the
+done FIFOs of the running tasks. When a FIFO hangs up, the keeper reads the ledger again. A FIFO also hangs up if its
+keeper dies, so neither a message nor a timeout is needed.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 _MOST_FIFOS = 200
 _LOST_LEDGER_PAUSE = 5.0
-_NEWER_LEDGER_PAUSE = 60.0  # the pause if the code that is installed here cannot read the ledger either
+_NEWER_LEDGER_PAUSE = 60.0  # the pause if the installed code cannot read the ledger either
 _SETTLING_PAUSE, _LONGEST_PAUSE = 0.002, 1.0
 
 
 def wait_then_keep(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
-    """Keep an attempt; answer the launcher once it runs, waits or has ended."""
+    """Keep an attempt, and answer the launcher when it runs, waits or has ended."""
     become_keeper(plan, held, (go, ready))
     reason = wait_for_go(plan, held, go)
     if reason is not None:
@@ -73,7 +73,7 @@ def _recorded(home: Home, task: str) -> Launch | None:
 
 
 def _take_turn(plan: Plan, held: HeldFiles, ready: int | None) -> NoReturn:
-    """Begin the attempt when its turn has come; wait until then."""
+    """Wait until the attempt's turn has come, and then begin the attempt."""
     pause = _SETTLING_PAUSE
     while True:
         try:
@@ -85,7 +85,7 @@ def _take_turn(plan: Plan, held: HeldFiles, ready: int | None) -> NoReturn:
             pause = 0.0 if is_carried() else _NEWER_LEDGER_PAUSE
             fall_asleep(plan, held, until=time.monotonic() + pause, is_outdated=True)
         except (Unavailable, Broken):
-            pass  # the disk is full, or the ledger is locked or lost: the attempt keeps its place in line
+            pass  # the disk is full, or the ledger is locked or lost: the attempt keeps its place in the queue
         # Try again after a pause. The ledger is unavailable, or an awaited task has closed its FIFO and is not settled
         # yet. If that task is in a PID namespace that we cannot see, we cannot settle it.
         answer(ready, "queued")
@@ -95,7 +95,7 @@ def _take_turn(plan: Plan, held: HeldFiles, ready: int | None) -> NoReturn:
 
 
 def _try_turn(plan: Plan, held: HeldFiles, ready: int | None) -> Plan:
-    """Begin the attempt, end it or sleep; return the plan if it can do none of these."""
+    """Begin the attempt, end it, or sleep; return the plan if none is possible yet."""
     if (reason := _reason_to_end(plan, held)) is not None:
         _end(plan, held, reason, None, ready)
     turn, not_before = _read_turn(plan)
@@ -140,7 +140,8 @@ def _reason_to_end(plan: Plan, held: HeldFiles) -> IntentKind | None:
 def _read_turn(plan: Plan) -> tuple[Turn | None, float | None]:
     """Return the attempt's turn, read from the ledger, and the end of a retry's pause.
 
-    The turn is None for an unknown task. The end of the pause is a monotonic time, None without a pause.
+    The turn is None for an unknown task. The end of the pause before a retry is a monotonic time, or None without a
+    pause.
     """
     with SqliteLedger(plan.home.ledger, utc_now(), create=False) as ledger:
         line = QueueOrder(ledger)
@@ -153,7 +154,7 @@ def _read_turn(plan: Plan) -> tuple[Turn | None, float | None]:
         begins = obstacles.attempt.not_before
         left = 0.0 if begins is None else (begins - utc_now()).total_seconds()
         if left > 0:
-            return Turn(), time.monotonic() + left  # join the line after the pause: until then no task waits for it
+            return Turn(), time.monotonic() + left  # join the queue only after the pause
         if plan_turn(obstacles).should_join:
             line.join(plan.launch.id, plan.files.number)
             obstacles = line.obstacles(plan.launch.id) or obstacles
@@ -166,7 +167,10 @@ def _start(plan: Plan) -> bool:
 
 
 def _open_fifos(plan: Plan, turn: Turn) -> list[int]:
-    """Return the FIFOs of the awaited attempts; none if an attempt was reconciled."""
+    """Return the FIFOs of the awaited attempts.
+
+    Returns an empty list if an attempt was reconciled, because the turn must be read again.
+    """
     fifos: list[int] = []
     holders = (turn.must_begin,) if turn.must_begin else turn.must_end[:_MOST_FIFOS]
     for holder in holders:
