@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from outlive.agents.entries import EntryReader, in_order
 from outlive.agents.stream_event import Event
+from outlive.agents.transcript_entries import EntryReader, in_order
 from outlive.bundle.agent_files import write_prompt, write_start
 from outlive.bundle.attempt import AttemptFiles, create_attempt, fill_bundle
 from outlive.bundle.home import Home
@@ -30,7 +30,7 @@ from tests.unit.values import NOW, SECOND, attempt, launch
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from outlive.agents.entries import Entry
+    from outlive.agents.transcript_entries import Entry
 
 TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"  # noqa: S105 - gives access to no service
 KINDS = ("text", "thinking", "prompt", "tool_call", "tool_result", "reply", "usage", "retry", "denied", "final")

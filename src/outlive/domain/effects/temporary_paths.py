@@ -6,7 +6,7 @@ TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/", "/proc/", "/sys/", "/run/")  # noqa:
 
 
 def temporary_root(directory: str) -> str | None:
-    """Return the temporary directory that has this directory in it, without a slash at the end.
+    """Return the temporary directory around a directory, without a slash at its end.
 
     Returns None for other directories.
     """

@@ -17,7 +17,7 @@ from outlive.service.agents.transcript import entry_document, entry_lines, read_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from outlive.agents.entries import Entry
+    from outlive.agents.transcript_entries import Entry
 
 _MOST = 64 << 10
 

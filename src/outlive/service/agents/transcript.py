@@ -6,8 +6,8 @@ as long as the record of the task, however the task ended.
 
 from __future__ import annotations
 
-from outlive.agents.entries import EntryReader, in_order
 from outlive.agents.find_adapter import reader_of
+from outlive.agents.transcript_entries import EntryReader, in_order
 from outlive.bundle.agent_files import prompt_file, read_prompt, read_start
 from outlive.bundle.output import size_of
 from outlive.domain.agents.request import AgentStart
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from outlive.agents.entries import Entry
     from outlive.agents.stream import StreamReader
+    from outlive.agents.transcript_entries import Entry
     from outlive.bundle.attempt import AttemptFiles
     from outlive.bundle.home import Home
     from outlive.bundle.output import Piece
