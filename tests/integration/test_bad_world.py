@@ -246,7 +246,7 @@ def test_task_fails_at_its_output_limit_when_holes_cannot_be_punched(bench: Benc
         pytest.skip("cannot mount here")
     try:
         done = bench.run("run", "--max-output", "256K", "yes")
-        assert "cannot give back" in done.stderr
+        assert "cannot free space" in done.stderr
         task = done.stdout.strip()
         bench.run("wait", task)
         shown = bench.show(task)
