@@ -145,7 +145,7 @@ def _unexpected(error: Exception) -> OutliveError:
         return OutliveError(f"the system refused: {error}", "check open files, memory and disk, then try again")
     return OutliveError(
         f"unexpected {type(error).__name__}: {error}",
-        "this is a defect of Outlive; OUTLIVE_DEBUG=1 shows where",
+        "this is a defect of Outlive; with OUTLIVE_DEBUG=1, the command prints the traceback",
     )
 
 

@@ -139,7 +139,7 @@ def _next_word(command: Command, option: Option, queue: list[str], known: Collec
 
 def _value(option: Option, text: str) -> Any:
     if option.choices and text not in option.choices:
-        raise UserError(f"{option.name} cannot be {text!r}", f"one of: {', '.join(option.choices)}")
+        raise UserError(f"{option.name} cannot be {text!r}", f"give one of: {', '.join(option.choices)}")
     try:
         return option.parse(text)
     except ValueError:
@@ -168,7 +168,7 @@ def _unknown(command: Command, name: str, known: list[str], after: list[str]) ->
 
 
 def _see(command: Command) -> str:
-    return f"`outlive {command.name} --help` explains its words and options"
+    return f"`outlive {command.name} --help` explains the words and options"
 
 
 def whole_number(text: str) -> int:

@@ -35,7 +35,7 @@ class RunRefused(UserError):
 def check_may_run(caller: Caller, environ: Mapping[str, str]) -> None:
     """Raise `RunRefused` if a task could get more rights than the client's shell has.
 
-    The user's switch, an environment variable of this server, takes precedence.
+    If the user has set OUTLIVE_MCP_RUN in the server's environment, this value alone decides.
     """
     switch = environ.get(SWITCH, "").lower()
     if switch == "on":

@@ -57,7 +57,7 @@ def _of_task(
 ) -> Callable[Concatenate[_OfSync[Outlive], Task, P], Coroutine[Any, Any, R]]:
     """Return a coroutine function that calls a method of `Task` in a thread.
 
-    The task is its first argument.
+    The task is the first argument of the coroutine function.
     """
 
     @wraps(method)
@@ -77,7 +77,7 @@ def _with_task(method: Callable[..., object]) -> inspect.Signature:
 
 
 class AsyncSession(_OfSync[Session]):
-    """`Session` for coroutines."""
+    """The methods of `Session` as coroutines."""
 
     def __init__(self, session: Session) -> None:
         self._sync = session
@@ -103,7 +103,7 @@ class AsyncSession(_OfSync[Session]):
 
 
 class AsyncOutlive(_OfSync[Outlive]):
-    """`Outlive` for coroutines, with the methods of `Task`.
+    """The methods of `Outlive` and of `Task` as coroutines.
 
     The methods of `Task` take the task as their first argument.
     """
@@ -134,7 +134,7 @@ class AsyncOutlive(_OfSync[Outlive]):
         async for piece in _each(partial(task.follow, since=since)):
             yield piece
 
-    async def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:  # noqa: ASYNC109
+    async def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:  # noqa: ASYNC109 - the synchronous `wait` has this argument too
         """Wait until all tasks have ended, or with `any_one` until one task has ended.
 
         Returns False if the timeout was over first.

@@ -306,7 +306,7 @@ class Outlive:
         """
         states = (state,) if isinstance(state, str) else tuple(state)
         if unknown := [each for each in states if each not in STATES]:
-            raise UserError(f"{unknown[0]!r} is not a state of a task", f"one of: {', '.join(STATES)}")
+            raise UserError(f"{unknown[0]!r} is not a state of a task", f"give one of: {', '.join(STATES)}")
         selection = Selection(
             project=None
             if all_projects
@@ -542,7 +542,10 @@ def adopt(home: Home, launch: Launch, _: AttemptFiles, held: HeldFiles) -> None:
 
 
 def retry_for(home: Home, task: domain.Task, session: str | None, project: str | None) -> None:
-    """Start a new attempt of a task. Its ending is reported to `session`."""
+    """Start a new attempt of a task.
+
+    The ending of the attempt is reported to `session`.
+    """
     heard = {"session": session, "session_project": project}
     owner = os.getpid() if task.launch.mode == "foreground" else None
     _spawner.ask({"verb": "retry", **_place(home), "task": task.id, "owner": owner, **heard, **inherited()})

@@ -59,7 +59,7 @@ class Session:
         process. When this process has exited, the session is over.
         """
         if source not in SOURCES:
-            raise UserError(f"source cannot be {source!r}", f"one of: {', '.join(SOURCES)}")
+            raise UserError(f"source cannot be {source!r}", f"give one of: {', '.join(SOURCES)}")
         begun = SessionStart(
             id=self.name,
             project=self.project,

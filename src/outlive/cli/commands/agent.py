@@ -52,11 +52,11 @@ def act(given: Given) -> int:
 def _prompt(given: Given) -> str:
     """Return the prompt.
 
-    It is the text after `--`, or a single word. If that is `-`, the prompt is the whole standard input.
+    The prompt is the text after `--`, or a single word. If this text is `-`, the prompt is read from standard input.
     """
     words = given.rest if given.rest is not None else given.words
     if given.rest is not None and given.words:
-        raise UserError(f"{given.words[0]!r} stands before `--`", "options first, then --, then the prompt")
+        raise UserError(f"{given.words[0]!r} stands before `--`", "give the options first, then --, then the prompt")
     if given.rest is None and len(words) > 1:
         raise UserError("the prompt has several words and no `--` before them", "outlive agent -- PROMPT")
     if list(words) != ["-"]:
@@ -155,8 +155,13 @@ COMMAND = Command(
             metavar="ID",
             help="continue the session of the task with this id, or the client's session with this id",
         ),
-        Option(name="--budget", metavar="USD", help="end the agent when it has cost more", parse=_dollars),
-        Option(name="--max-tokens", metavar="N", help="end the agent when it has used more tokens", parse=_positive),
+        Option(name="--budget", metavar="USD", help="end the agent when it has cost more than this", parse=_dollars),
+        Option(
+            name="--max-tokens",
+            metavar="N",
+            help="end the agent when it has used more tokens than this",
+            parse=_positive,
+        ),
         Option(name="--max-turns", metavar="N", help="end the agent when it begins turn N+1", parse=_positive),
         Option(name="--worktree", help="give the agent its own git worktree and branch"),
         Option(

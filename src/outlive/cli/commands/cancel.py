@@ -51,7 +51,7 @@ def _meant(home: Home, given: Given) -> list[str]:
             if ended is not None and not given.descendants and not leftovers_of(home, task):
                 raise Conflict(
                     f"task {task.id} is {task.state} and cannot be cancelled",
-                    f"it ended {ago(ended, utc_now())} ago, and none of its processes runs; "
+                    f"the task ended {ago(ended, utc_now())} ago, and none of its processes runs; "
                     f"`outlive show {task.id}` tells how it ended",
                 )
         return [task.id for task in tasks]

@@ -23,7 +23,7 @@ def act(given: Given) -> int:
     if given.words in (["candidates"], ["tasks"], ["groups"]):
         return _print_answer(given.words[0], given.rest or [])
     if len(given.words) != 1 or given.words[0] not in SHELLS:
-        raise UserError("completion takes the name of a shell", f"one of: {', '.join(SHELLS)}")
+        raise UserError("completion takes the name of a shell", f"give one of: {', '.join(SHELLS)}")
     shell = given.words[0]
     from outlive.cli import completion
 

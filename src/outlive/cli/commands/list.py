@@ -108,7 +108,10 @@ def _print_table(home: Home, tasks: Sequence[Task], now: datetime, *, of_all: bo
 
 
 def _directory(task: Task, *, of_all: bool) -> str:
-    """Return the directory of a task, relative to its project unless `of_all`."""
+    """Return the directory of a task, relative to the task's project.
+
+    With `of_all`, the path is absolute, because the tasks are of several projects. The beginning of a long path is cut.
+    """
     project, cwd = task.launch.project, task.launch.cwd
     if not of_all:
         project, cwd = "", os.path.relpath(cwd, project)

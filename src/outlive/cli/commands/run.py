@@ -150,7 +150,9 @@ def _claims(given: Given) -> tuple[Claim, ...]:
 def _command(given: Given) -> command.Command:
     if given.rest is not None:
         if given.words:
-            raise UserError(f"{given.words[0]!r} stands before `--`", "options first, then --, then the command")
+            raise UserError(
+                f"{given.words[0]!r} stands before `--`", "give the options first, then --, then the command"
+            )
         return from_argv(given.rest)
     if len(given.words) > 1:
         raise UserError(

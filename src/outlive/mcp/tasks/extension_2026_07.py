@@ -1,7 +1,8 @@
 """MCP tasks of the extension of 2026-07-28, `io.modelcontextprotocol/tasks`.
 
 If a client declares the extension, a tool that launches a task answers at once with an MCP task. The client gets the
-result from `tasks/get`. The protocol lets a server ask for input meanwhile, but Outlive never does.
+result from `tasks/get`. The protocol lets a server ask the client for input while the task runs, but Outlive never
+asks.
 """
 
 from __future__ import annotations

@@ -69,9 +69,9 @@ class Followed(Value):
         return {"createdAt": str(iso(self.task.launch.created_at)), "lastUpdatedAt": str(iso(changed))}
 
     def ttl_ms(self) -> int | None:
-        """Return how long the task is kept, counted from its creation in milliseconds.
+        """Return for how many milliseconds from its creation the task is kept.
 
-        Returns None while the task runs, because this time is not known then.
+        Returns None while the task runs, because its end decides how long the task is kept.
         """
         until = self.task.current.delete_after
         return None if until is None else int((until - self.task.launch.created_at).total_seconds() * 1000)

@@ -54,7 +54,7 @@ def own_task(call: Call, one: str) -> Task:
 def session_or_project(call: Call) -> Selection:
     """Return a selection of the tasks of the caller's session.
 
-    If the session is not known, the tasks of its project are selected.
+    If the session is not known, the tasks of the caller's project are selected.
     """
     caller = call.caller
     if caller.session is None:

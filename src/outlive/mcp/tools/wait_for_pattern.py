@@ -24,7 +24,9 @@ def check_pattern(pattern: str) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise UserError(f"until is not a regular expression: {error}", "quote special characters with \\") from error
+        raise UserError(
+            f"until is not a regular expression: {error}", "write a backslash before special characters"
+        ) from error
 
 
 def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> str | None:
@@ -51,7 +53,8 @@ def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> str | 
     answer: Any = from_json(done.stdout) if done.stdout.strip() else {}
     if "matched" not in answer:
         raise UserError(
-            f"the output of {task} cannot be searched: {done.stderr.strip()[:200]}", "try `outlive wait --until`"
+            f"the output of {task} cannot be searched: {done.stderr.strip()[:200]}",
+            "use `outlive wait --until` through the shell",
         )
     found = answer["matched"]
     return None if found is None else str(found)
