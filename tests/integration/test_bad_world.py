@@ -51,8 +51,8 @@ def _refused(done: subprocess.CompletedProcess[str], code: int, said: str) -> No
         (("run", "--key", "", "true"), "the key is not usable"),
         (("run", "--timout", "5s", "true"), "has no option --timout"),
         (("run", "--timeout"), "--timeout needs a value"),
-        (("run", "--after", "--description", "x", "true"), "--after needs a value (ID), and --description follows"),
-        (("run", "--description", "--timeout=5s", "--", "true"), "and --timeout=5s follows"),
+        (("run", "--after", "--description", "x", "true"), "--after needs a value (ID), but --description follows"),
+        (("run", "--description", "--timeout=5s", "--", "true"), "but --timeout=5s follows"),
         (("run", "--description", "--", "true"), "--description needs a value"),
         (("list", "--limit", "-3"), "--limit cannot be '-3'"),
         (("list", "--state", "done"), "--state cannot be 'done'"),
@@ -246,7 +246,7 @@ def test_task_fails_at_its_output_limit_when_holes_cannot_be_punched(bench: Benc
         pytest.skip("cannot mount here")
     try:
         done = bench.run("run", "--max-output", "256K", "yes")
-        assert "cannot give back" in done.stderr
+        assert "cannot free space" in done.stderr
         task = done.stdout.strip()
         bench.run("wait", task)
         shown = bench.show(task)

@@ -52,8 +52,8 @@ def test_server_answers_other_calls_while_many_calls_wait(bench: Bench) -> None:
     ("tool", "given", "told"),
     [
         ("wait", {"until": "x\0"}, "NUL byte"),
-        ("wait", {"resume": "W1tb" * 5000}, "not from an answer"),
-        ("run", {"command": "true", "env": {"A=B": "c"}}, "no name of a variable"),
+        ("wait", {"resume": "W1tb" * 5000}, "not a value that this tool has returned"),
+        ("run", {"command": "true", "env": {"A=B": "c"}}, "not a name of a variable"),
         ("run", {"command": "true", "description": "x" * 20_000}, "use at most 10000 characters"),
     ],
 )

@@ -185,7 +185,7 @@ def test_launch_is_refused_when_its_dependency_has_failed(bench: Bench) -> None:
         (("--slots", "=3"), "is no name"),
         (("--slots", "x=99999999999999999999"), "--slots cannot be"),
         (("--lock", ""), "is no name"),
-        (("--lock", "a", "--lock", "a"), "one name is given twice"),
+        (("--lock", "a", "--lock", "a"), "have the same name"),
         (("--retries", "-1"), "--retries cannot be '-1'"),
         (("--retries", "101"), "101 retries are not possible"),
         (("--queue-timeout", "soon"), "soon"),

@@ -377,15 +377,15 @@ def test_session_object_works_as_the_session_commands(client: Outlive) -> None:
         client.session()
     with pytest.raises(UserError):
         session.begin("birth")  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="is no path") as error:
+    with pytest.raises(UserError, match="is not a path") as error:
         session.edited(["a.py"])  # type: ignore[arg-type]
-    assert error.value.hint == "give each path by itself: edited('a.py', 'b.py')"
+    assert error.value.hint == "give each path as an argument: edited('a.py', 'b.py')"
     session.edited("a.py", Path("b.py"))
 
 
 def test_tasks_refuses_an_unknown_state(client: Outlive) -> None:
     """`tasks` raises `UserError`, because a program would take an empty result for an answer."""
-    with pytest.raises(UserError, match="'finished' is no state of a task"):
+    with pytest.raises(UserError, match="'finished' is not a state of a task"):
         client.tasks(state=["failed", "finished"])  # type: ignore[list-item]
 
 

@@ -110,7 +110,7 @@ def test_task_that_never_began_is_shown_without_effects_and_duration(bench: Benc
     """`show`, `cancel` and the notice say that the task had not begun."""
     bench.launch("sleep 60", "--lock", "l")
     waiting = bench.launch("echo mine", "--lock", "l", "--session", "s-1")
-    assert "touched   nothing: it has not begun" in bench.ok("show", waiting)
+    assert "touched   nothing, because the task has not begun" in bench.ok("show", waiting)
     assert bench.ok("cancel", waiting) == f"{waiting} cancelled (requested) before it began: echo mine"
     assert f"- {waiting} cancelled (requested) before it began: echo mine" in bench.ok("inbox", "--session", "s-1")
 
@@ -128,7 +128,7 @@ def test_error_follows_earlier_output_when_both_streams_are_one_file(bench: Benc
     )
     assert done.stdout.splitlines()[-2:] == [
         "outlive: nothing was changed, because there is no terminal to ask on",
-        "hint: --yes makes the changes that are shown",
+        "hint: --yes makes the changes without asking",
     ]
 
 
@@ -324,7 +324,7 @@ def test_invalid_since_gets_a_hint_with_valid_values(bench: Bench) -> None:
     """The hint names durations first, because people use them most."""
     done = bench.run("list", "--since", "yesterday")
     assert done.returncode == 2
-    assert "hint: write it as 90s, 15m, 2h or 7d; or give seconds" in done.stderr
+    assert "hint: write a time span as 90s, 15m, 2h or 7d; or give seconds" in done.stderr
 
 
 def test_help_accepts_its_own_name(bench: Bench) -> None:

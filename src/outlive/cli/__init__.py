@@ -1,1 +1,1 @@
-"""The command line: it parses a command, calls the service, and prints the result."""
+"""The command line, which parses a command, calls the service, and prints results."""

@@ -22,17 +22,20 @@ restored: list[str] = []
 
 
 def here() -> Home:
-    """Return the state directory of this user; restore incomplete ledgers from now on."""
+    """Return the state directory of this user.
+
+    From now on, this process restores each ledger that lacks tasks, as soon as it opens that ledger.
+    """
     completeness.restore_by(_restore)
     return open_home(os.environ)
 
 
 def here_for_reading() -> Home:
-    """Return the state directory for a verb that reads it several times, then exits.
+    """Return the state directory for a command that reads the ledger several times.
 
-    The ledger stays open between the reads.
+    The ledger stays open between the reads, because such a command exits soon.
     """
-    from outlive.ledger.connection import keep_open  # a launch opens the ledger only once
+    from outlive.ledger.connection import keep_open  # imported here, because a launch does not need it
 
     keep_open()
     return here()
@@ -59,12 +62,19 @@ def project(directory: str | None = None) -> str:
 
 
 def session(given: str | None) -> str | None:
-    """Return the given session, or the one in which this command runs."""
+    """Return the given session, or by default the session in which this command runs.
+
+    Returns None if no session is given and this command runs outside of a session.
+    """
     return given or session_of(os.environ)
 
 
 def session_or_project(home: Home, given: str | None) -> Selection:
-    """Return a selection of the session's tasks, or of this project's without one."""
+    """Return a selection of the tasks of a session, or else of this project.
+
+    The session is the given one, or by default the session in which this command runs. Outside of a session, the tasks
+    of this project are selected.
+    """
     from outlive.ledger.contract import Selection  # imported here, because a launch and its keeper do not need it
 
     name = session(given)
@@ -72,13 +82,16 @@ def session_or_project(home: Home, given: str | None) -> Selection:
         return Selection(project=project())
     from outlive.service.sessions.lineage import number_of
 
-    # A session that is not recorded has no tasks: no session has the number 0. The number excludes a session of
-    # another project with the same name.
+    # No session has the number 0, so a session that is not recorded selects no tasks. The number is needed, because
+    # another project may have a session with the same name.
     return Selection(session=name, origin=number_of(home, name, project()) or 0)
 
 
 def own_session(given: str | None) -> str:
-    """Return the given session, or this command's; raise `UserError` without one."""
+    """Return the given session, or the session in which this command runs.
+
+    Raises `UserError` if no session is given and this command runs outside of a session.
+    """
     found = session(given)
     if found is None:
         raise UserError("it is not known which session this is", "give --session ID, or set OUTLIVE_SESSION")
@@ -86,7 +99,7 @@ def own_session(given: str | None) -> str:
 
 
 def begin_trace(*, wanted: bool) -> None:
-    """Record every later decision about the session in a trace, if wanted."""
+    """Write every later decision about a session to a trace file, if `wanted` is set."""
     if wanted:
         os.environ["OUTLIVE_TRACE"] = "1"
 
@@ -96,8 +109,8 @@ def surroundings(
 ) -> Surroundings:
     """Return the properties of this process that the task's command inherits.
 
-    A foreground task ends with the client of its session. `session` is given if an option names it. Without a known
-    client, the task ends with this Unix session.
+    A foreground task ends when the client of its session ends. `session` is the session that an option names, or None.
+    If no client is known, a foreground task ends when the leader of this Unix session ends.
     """
     umask = os.umask(0o077)
     os.umask(umask)
@@ -107,6 +120,6 @@ def surroundings(
 
         owner = client_of(home, os.environ, session, project())
         if owner is None:
-            # getsid() is 0 if the leader of the Unix session is outside of this PID namespace.
+            # getsid() returns 0 if the leader of the Unix session is outside of this PID namespace.
             owner = os.pidfd_open(os.getsid(0) or os.getppid() or os.getpid())
     return Surroundings(environ={**os.environ, **extra}, umask=umask, owner=owner)

@@ -1,6 +1,6 @@
-"""Text for users: tables that fit the terminal, and one-line endings.
+"""Text for users: tables that fit the terminal, and lines about endings.
 
-Escape sequences in texts of tasks never reach the terminal.
+Escape sequences in a task's texts are removed before the text is printed.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _COLOURS = {
 def print_json(document: object) -> None:
     """Print one JSON document on one line.
 
-    `restored` names the tasks that the ledger lacked. Tags of agent clients are escaped, because a model may read the
-    text.
+    If the ledger lacked tasks, the field `restored` names them. Tags that agent clients use in their prompts are
+    escaped, because a model may read the text.
     """
     from outlive.domain.text.wrapper_tags import json_without_wrapper_tags
 
@@ -48,7 +48,7 @@ def print_json(document: object) -> None:
 
 
 def terminal_columns(stream: TextIO | None = None) -> int:
-    """Return the columns of the terminal, or 160 if there is none."""
+    """Return the width of the terminal in columns, or 160 if there is no terminal."""
     try:
         return os.get_terminal_size((stream or sys.stdout).fileno()).columns or _PLENTY
     except (OSError, ValueError):
@@ -56,7 +56,7 @@ def terminal_columns(stream: TextIO | None = None) -> int:
 
 
 def columns_of(text: str) -> int:
-    """Return how many columns of a terminal a text takes: two for an emoji."""
+    """Return how many columns a text takes on a terminal; an emoji takes two."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -82,7 +82,8 @@ def coloured(state: str) -> str:
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], may_go: Sequence[str] = ()) -> list[str]:
     """Return the lines of a table that fits the terminal.
 
-    Cells of the last column are cut. If too little width remains, the columns of `may_go` are left out, in that order.
+    Long cells of the last column are cut. If the last column would be too narrow, columns of `may_go` are left out, in
+    the order of `may_go`.
     """
     wanted = list(range(len(heads)))
     widths = [max(columns_of(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
@@ -99,12 +100,15 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], may_go: Sequence[
 
 
 def _room(widths: Sequence[int], wanted: Sequence[int]) -> int:
-    """Return how many columns are left for the last column."""
+    """Return how many terminal columns remain for the last column of a table."""
     return terminal_columns() - sum(widths[i] + 2 for i in wanted[:-1])
 
 
 def ending(attempt: Attempt) -> str:
-    """Return how an attempt ended, as `exit 3`; before the end, its condition or `-`."""
+    """Return how an attempt ended, such as `exit 3`.
+
+    Before the end, returns the attempt's condition, `retrying` for an automatic retry in the queue, or `-`.
+    """
     if attempt.settled_at is None:
         return attempt.condition or ("retrying" if attempt.automatic and attempt.state == "queued" else "-")
     if attempt.state in ("timed_out", "lost", "cancelled") or attempt.reason:
@@ -121,7 +125,7 @@ def lasted(attempt: Attempt, now: datetime) -> str:
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
-    """Return how long ago a moment was, as a text for users; `-` if there is none."""
+    """Return how long ago a moment was, as a text for users, or `-` for None."""
     return "-" if moment is None else show_duration(now - moment)
 
 
@@ -136,7 +140,10 @@ def ending_line(task: Task, now: datetime) -> str:
 
 
 def tail_lines(output: OutputView) -> list[str]:
-    """Return the last lines of a task's output, after lines about missing output."""
+    """Return the last lines of a task's output.
+
+    Lines about missing output come first.
+    """
     lines = []
     if output.dropped:
         lines.append(f"[{show_size(output.dropped)} of output were dropped from the middle]")

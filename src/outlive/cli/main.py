@@ -1,4 +1,4 @@
-"""The entry point of the command line; it loads only the requested command."""
+"""The entry point of the command line, which loads only the requested command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ VERBS = (
     "completion", "install", "uninstall", "doctor", "hook", "mcp",
 )  # fmt: skip
 ALIASES = {"ps": "list", "logs": "output"}
-# Names that other tools have for these commands. They are not aliases, but the error suggests the command.
+# Names that other tools use for similar commands. These names do not work here, but the error for such a name suggests
+# our command.
 _OTHER_NAMES = {
     "ls": "list",
     "status": "list",
@@ -44,13 +45,13 @@ _OTHER_NAMES = {
     "clean": "sweep",
     "man": "help",
 }
-# Entry points of other surfaces, which parse their arguments themselves. They are named and not imported, because
-# surfaces must not depend on each other.
+# Commands that other packages implement, with the module of each. That module parses the arguments itself. It is named
+# here as text and not imported, because the command line must not depend on other packages of its layer.
 ENTRIES = {"hook": "outlive.hooks.entry"}
 
 
 def main_and_exit() -> NoReturn:
-    """Run the command of this process, and exit without finalizing Python."""
+    """Run the command of this process, and exit without the usual cleanup of Python."""
     _open_standard_descriptors()
     code = main()
     sys.stderr.flush()
@@ -60,14 +61,15 @@ def main_and_exit() -> NoReturn:
 def _open_standard_descriptors() -> None:
     """Open the descriptors 0, 1 and 2 if the caller has closed them.
 
-    Otherwise a lock file could get such a number, and the keeper would lose the lock with its standard streams.
+    Otherwise a lock file could get one of these numbers, and the keeper would lose the lock when it closes its standard
+    streams.
     """
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)
     os.close(fd)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - stays open
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - the stream must stay open until this process exits
         # Escape characters that the locale cannot encode. Otherwise printing them would end the command with an error.
         getattr(sys, name).reconfigure(errors="backslashreplace")
 
@@ -83,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of the output has closed the pipe, as `head` does. This is no error.
+        # The reader of the output has closed the pipe, as `head` does. That is not an error of this command.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -125,7 +127,7 @@ def _dispatch(words: list[str]) -> int:
 
 
 def check_verb(word: str) -> None:
-    """Raise `UserError` if a word is no command, and suggest the nearest one."""
+    """Raise `UserError` with a suggestion if a word is not the name of a command."""
     if word in VERBS or word in ALIASES:
         return
     from outlive.domain.text.nearest import nearest
@@ -143,7 +145,7 @@ def _unexpected(error: Exception) -> OutliveError:
         return OutliveError(f"the system refused: {error}", "check open files, memory and disk, then try again")
     return OutliveError(
         f"unexpected {type(error).__name__}: {error}",
-        "this is a defect of Outlive; OUTLIVE_DEBUG=1 shows where",
+        "this is a defect of Outlive; with OUTLIVE_DEBUG=1, the command prints the traceback",
     )
 
 
@@ -151,7 +153,7 @@ def _complain(error: OutliveError, *, as_json: bool) -> int:
     from outlive.domain.text.sanitize import shown, to_json
 
     try:
-        sys.stdout.flush()  # keeps the order of the lines if stdout and stderr are one file
+        sys.stdout.flush()  # keeps the lines in order if stdout and stderr go to the same file
     except OSError:
         pass
     if as_json:

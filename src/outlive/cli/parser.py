@@ -1,6 +1,6 @@
-"""Commands and options: one table for parsing, help and completion.
+"""Commands and options, defined once for parsing, help and shell completion.
 
-A parser library would take as much time as `outlive run` may take in total (see ADR 0004).
+Importing a parser library would take as much time as `outlive run` may take in total (see ADR 0004).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Option(Value):
-    """One option; without a `metavar` it is a flag."""
+    """One option of a command. An option without a `metavar` is a flag."""
 
     name: str
     help: str
@@ -24,7 +24,7 @@ class Option(Value):
     choices: tuple[str, ...] = ()
     repeat: bool = False
     takes: str | None = None
-    """The kind of candidates that a shell offers for the value: `directory`, `group`, `task` or none."""
+    """What a shell offers as the option's value: `directory`, `group`, `task`, or None for no candidates."""
 
     @property
     def key(self) -> str:
@@ -33,7 +33,7 @@ class Option(Value):
 
 
 class Command(Value):
-    """One verb: its usage, its options and its function."""
+    """One command: its usage, its options and its function."""
 
     name: str
     summary: str
@@ -42,11 +42,14 @@ class Command(Value):
     alias: str | None = None
     options: tuple[Option, ...] = ()
     takes: str | tuple[str, ...] | None = None
-    """The candidates that a shell offers for words: `task`, `command` after `--`, or exactly these words."""
+    """What a shell offers for the command's words.
+
+    `task` stands for task ids, `command` for a command after `--`, and a tuple for exactly the words in it.
+    """
     has_command: bool = False
-    """Whether the words after `--` are a command to run. For other verbs, they are ordinary words."""
+    """Whether words after `--` are kept apart, as a command or a prompt. Otherwise, they are ordinary words."""
     refuses_words: bool = False
-    """Whether the verb takes only options."""
+    """Whether the command takes only options, and no words."""
     examples: tuple[tuple[str, str], ...] = ()
     act: Callable[[Given], int]
 
@@ -58,7 +61,7 @@ class Given:
         self._options = options
         self.words = words
         self.rest = rest
-        """The command after `--`; None if there was no `--`."""
+        """The words after `--`, or None if there was no `--`."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -74,7 +77,10 @@ HELP = Option(name="--help", help="print this help")
 
 
 def parse(command: Command, argv: list[str]) -> Given:
-    """Return the options and words of a command; raise `UserError` if one is wrong."""
+    """Return the options and words of a command line.
+
+    Raises `UserError` if an option or a word is wrong.
+    """
     known = {option.name: option for option in (*command.options, JSON, HELP)}
     found: dict[str, Any] = {o.key: [] if o.repeat else None if o.metavar else False for o in known.values()}
     words: list[str] = []
@@ -106,7 +112,10 @@ def parse(command: Command, argv: list[str]) -> Given:
 
 
 def _given(command: Command, found: dict[str, Any], words: list[str], after: list[str] | None) -> Given:
-    """Return the options and words; `after` is None if there was no `--`."""
+    """Return the options and words of a command line.
+
+    `after` has the words after `--`, or is None if there was no `--`.
+    """
     if not command.has_command:
         words, after = [*words, *(after or ())], None
     if words and command.refuses_words and not found[HELP.key]:
@@ -117,30 +126,35 @@ def _given(command: Command, found: dict[str, Any], words: list[str], after: lis
 def _next_word(command: Command, option: Option, queue: list[str], known: Collection[str]) -> str:
     """Return the word after an option, which is its value.
 
-    Raises `UserError` if there is none, or if the next option follows because the value was forgotten.
+    Raises `UserError` if there is no such word, or if the next option follows because the user forgot the value.
     """
     if not queue:
         raise UserError(f"{option.name} needs a value: {option.metavar}", _see(command))
     word = queue.pop(0)
     if word == "--" or word.partition("=")[0] in known:
         hint = f"if {word} is the value, write {option.name}={word}"
-        raise UserError(f"{option.name} needs a value ({option.metavar}), and {word} follows", hint)
+        raise UserError(f"{option.name} needs a value ({option.metavar}), but {word} follows", hint)
     return word
 
 
 def _value(option: Option, text: str) -> Any:
     if option.choices and text not in option.choices:
-        raise UserError(f"{option.name} cannot be {text!r}", f"one of: {', '.join(option.choices)}")
+        raise UserError(f"{option.name} cannot be {text!r}", f"give one of: {', '.join(option.choices)}")
     try:
         return option.parse(text)
     except ValueError:
-        raise UserError(f"{option.name} cannot be {text!r}", f"it takes {option.metavar}: {option.help}") from None
+        raise UserError(
+            f"{option.name} cannot be {text!r}", f"{option.name} takes {option.metavar}: {option.help}"
+        ) from None
     except UserError as error:
         raise UserError(f"{option.name}: {error.message}", error.hint) from error
 
 
 def _unknown(command: Command, name: str, known: list[str], after: list[str]) -> UserError:
-    """Return the error for an unknown option; `after` starts with the first word."""
+    """Return the error for an unknown option.
+
+    `after` has the command line from the first word that is not an option, or is empty.
+    """
     from outlive.domain.text.nearest import nearest
 
     close = nearest(name, known)
@@ -149,16 +163,19 @@ def _unknown(command: Command, name: str, known: list[str], after: list[str]) ->
         from outlive.domain.tasks.command import quote
 
         line = " ".join(map(quote, after))
-        hint = f"if it belongs to the command, put `--` before that: outlive {command.name} -- {line}"
+        hint = f"if {name} belongs to the command, put `--` before the command: outlive {command.name} -- {line}"
     return UserError(f"outlive {command.name} has no option {name}", hint)
 
 
 def _see(command: Command) -> str:
-    return f"`outlive {command.name} --help` explains its words and options"
+    return f"`outlive {command.name} --help` explains the words and options"
 
 
 def whole_number(text: str) -> int:
-    """Return a number of zero or more; raise `ValueError` for other texts."""
+    """Return a text as a whole number of zero or more.
+
+    Raises `ValueError` for any other text.
+    """
     number = int(text)
     if not 0 <= number < 1 << 62:
         raise ValueError(text)
@@ -185,13 +202,16 @@ def help_text(command: Command) -> str:
 
 
 def option_help(option: Option) -> str:
-    """Return the help of an option, with the values that it takes."""
+    """Return the help of an option, with the possible values of the option."""
     choices = f" ({', '.join(option.choices)})" if option.choices else ""
     return f"{option.help}{choices}{'; may be repeated' if option.repeat else ''}"
 
 
 def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
-    """Return the text in lines of at most 80 columns, with these indents."""
+    """Return the text in lines of at most 80 columns.
+
+    `first` is put before the first line, and `later` before every other line.
+    """
     from textwrap import wrap
 
     return wrap(

@@ -1,4 +1,4 @@
-"""The line on a terminal that shows the tasks a command waits for."""
+"""The line on a terminal that shows for which tasks a command waits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """The progress line of a wait, which is written only to a terminal."""
+    """The progress line of a waiting command, which is written only to a terminal."""
 
     def __init__(self, home: Home, tasks: Sequence[Task], *, wanted: bool = True) -> None:
         self._home = home
@@ -32,7 +32,10 @@ class Progress:
         self._is_seen = wanted and bool(tasks) and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def add(self, tasks: Sequence[Task]) -> None:
-        """Add tasks to wait for; ignore known tasks and tasks that have ended."""
+        """Add tasks to wait for.
+
+        Tasks that were added before and tasks that have ended are ignored.
+        """
         new = [task for task in tasks if task.id not in self._known]
         self._known.update(task.id for task in new)
         self._left.update((task.id, task) for task in new if task.current.settled_at is None)
@@ -43,7 +46,7 @@ class Progress:
 
     @property
     def tick(self) -> Self | None:
-        """The callback that runs every second of a wait; None if no terminal shows it."""
+        """The callback that runs every second of a wait, or None if no line is shown."""
         return self if self._is_seen else None
 
     def __call__(self) -> None:

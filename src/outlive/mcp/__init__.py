@@ -1,1 +1,1 @@
-"""The MCP server: the commands of the command line as tools for a model."""
+"""The MCP server, which offers the commands of the command line as tools."""

@@ -1,6 +1,6 @@
 """The answer of a tool: text for the model, and the JSON that `--json` prints.
 
-Text that comes from a task stands inside a frame with an unguessable nonce.
+Text that comes from a task is put between two lines with a nonce that the task cannot guess.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class Answer(Value):
     is_error: bool = False
 
     def result(self, *, with_document: bool) -> types.CallToolResult:
-        """Return the answer as a result of the protocol."""
+        """Return the answer as the protocol's result of a tool call.
+
+        `with_document` decides whether the result contains the JSON document.
+        """
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=harmless(self.text))],
             structured_content=harmless(dict(self.document)) if with_document else None,
@@ -47,7 +50,7 @@ class Answer(Value):
 
 
 def error_answer(error: OutliveError) -> Answer:
-    """Return an error as text for a model: the fact, then a hint."""
+    """Return an error as an answer that states the fact, and then a hint."""
     fact, hint = (" ".join(shown(text).split("\n")) for text in (error.message, error.hint))
     return Answer(
         text=f"outlive: {fact}\nhint: {hint}",
@@ -57,7 +60,10 @@ def error_answer(error: OutliveError) -> Answer:
 
 
 def framed(head: str, lines: Sequence[str]) -> str:
-    """Return a head, and lines in a frame that marks text of tasks."""
+    """Return the head, and after it the lines in a frame that marks text of tasks.
+
+    Without lines, there is no frame.
+    """
     return frame(new_mark(), head, lines) if lines else head
 
 
@@ -73,7 +79,10 @@ def task_line(task: Task, now: datetime, what: str | None = None) -> str:
 
 
 def tail_lines(home: Home, task: Task, most: int = _TAIL_LINES) -> list[str]:
-    """Return the last lines of a task's output, after a line about dropped output."""
+    """Return the last lines of a task's output.
+
+    If output was dropped, a line with its size comes first.
+    """
     output = output_view(home, task)
     lines = [f"  | {line}" for line in output.tail.splitlines()[-most:]]
     if output.dropped:
@@ -82,10 +91,11 @@ def tail_lines(home: Home, task: Task, most: int = _TAIL_LINES) -> list[str]:
 
 
 def harmless(value: Any) -> Any:
-    """Return the value with all its texts made visible by `visible`.
+    """Return the value with all texts in it changed by `visible`.
 
-    A client may show the document to its model. Bytes that are not UTF-8 become escapes as well, because JSON in this
-    protocol must not have lone surrogates.
+    `visible` escapes invisible characters and makes tags harmless. This is needed because a client may show the
+    document to its model. Bytes that are not UTF-8 are escaped as well, because JSON in this protocol must not have
+    lone surrogates.
     """
     if isinstance(value, str):
         return visible(value)

@@ -1,6 +1,7 @@
 """The caller of a request: its session, project, client and shell sandbox.
 
-Only this module reads how clients describe themselves: by environment, by fields added to a call, or by roots.
+Only this module reads how clients describe themselves: by environment variables, by fields that they add to a call, or
+by roots, the directories that a client declares.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ if TYPE_CHECKING:
 CODEX_TURN = "x-codex-turn-metadata"
 # Codex sends this field only to servers that declare it.
 CODEX_SANDBOX = "codex/sandbox-state-meta"
-# OpenCode and OpenClaw tell their servers nothing about a session. Outlive's plugins in them add these arguments
-# to calls of its tools. OpenClaw starts all servers in the directory of its gateway, whatever directory a session
-# works in.
+# OpenCode and OpenClaw do not tell an MCP server which session calls. So Outlive's plugins for these clients add the
+# session and its directory as arguments to each call of Outlive's tools. The directory is needed because OpenClaw
+# starts all servers in the directory of its gateway, not in the session's directory.
 _GIVEN_SESSION, _GIVEN_PLACE = "outlive_session", "outlive_directory"
 _CLIENTS_WITH_PLUGIN = ("opencode", "openclaw-bundle-mcp")
 _ROOTS_TIMEOUT_S = 5.0
-# Seen with Claude Code 2.1.325 and Codex 0.166.0: of an answer with text and JSON, the model gets only the JSON.
-# OpenClaw 2026.9.6 puts the JSON first. The JSON is long, and has no frame around text that comes from tasks. So these
-# clients get only the text.
+# If an answer has text and JSON, Claude Code 2.1.325 and Codex 0.166.0 give only the JSON to the model, and OpenClaw
+# 2026.9.6 puts the JSON first. The JSON is long, and has no frame around text that comes from tasks. So these clients
+# get only the text.
 _TEXT_ONLY = ("claude-code", "codex-mcp-client", "openclaw-bundle-mcp")
-# Seen with Claude Code 2.1.327: it puts the text of a task's result that is an error into one line.
+# If a task's result is an error, Claude Code 2.1.327 joins the lines of its text into one line.
 _ERRORS_IN_ONE_LINE = ("claude-code",)
 
 
@@ -47,24 +48,24 @@ class Caller(Value):
     directory: str
     project: str
     task_session: str | None = None
-    """The session of the task in which the client runs. It is used if no other session is known."""
+    """The session of the task in which the client runs, used if no other session is known."""
     client: str | None = None
     """The client's name for itself."""
     sandbox: str | None = None
     """The client's description of its shell's sandbox; None if the client sends none."""
     process: int | None = None
-    """The client's process, if it started this server; otherwise None."""
+    """The process of the client, if the client started this server. Otherwise None."""
     is_distant: bool = False
-    """Whether the call came over HTTP, so that the server's environment says nothing."""
+    """Whether the call came over HTTP. Then the server's environment does not describe the caller."""
 
     @property
     def wants_documents(self) -> bool:
-        """Whether the client gets JSON too; some clients show a model only the JSON."""
+        """Whether the client gets JSON too. Some clients would show a model only the JSON."""
         return self.client not in _TEXT_ONLY
 
     @property
     def takes_errors(self) -> bool:
-        """Whether the client keeps the lines of a task's result that is an error."""
+        """Whether the client keeps the line breaks in a task's result that is an error."""
         return self.client not in _ERRORS_IN_ONE_LINE
 
 
@@ -72,7 +73,8 @@ class Callers:
     """The callers of one server."""
 
     def __init__(self, environ: Mapping[str, str], directory: str, *, is_distant: bool) -> None:
-        # Over HTTP, only variables of Outlive count, because the server may have been started inside any session.
+        # Over HTTP, only Outlive's own variables are used, because the server may have been started inside a session
+        # that is not the caller's.
         self._environ = {name: environ[name] for name in SESSION_VARIABLES if name in environ}
         self._environ = self._environ if is_distant else dict(environ)
         self._directory = directory
@@ -82,7 +84,7 @@ class Callers:
         self._asking = Lock()
 
     async def of(self, ctx: ServerRequestContext[Any, Any], given: Mapping[str, Any] | None = None) -> Caller:
-        """Return the caller of a request; `given` are the arguments of a tool's call."""
+        """Return the caller of a request. `given` has the arguments of a tool call."""
         meta: Mapping[str, Any] = ctx.meta or {}
         turn, sandbox = _mapping(meta.get(CODEX_TURN)), _mapping(meta.get(CODEX_SANDBOX))
         client = ctx.session.client_params
@@ -108,9 +110,9 @@ class Callers:
         )
 
     async def _root(self, session: ServerSession) -> str | None:
-        """Return the client's root that contains the server's directory, or its first.
+        """Return the client's root that contains the server's directory, or its first root.
 
-        Returns None if the client has none or cannot be asked.
+        Returns None if the client has no roots or cannot be asked for them.
         """
         declared = session.client_capabilities
         if self._is_distant or declared is None or declared.roots is None or not session.can_send_request:
@@ -122,12 +124,12 @@ class Callers:
         return next(iter(around or self._roots), None)
 
     async def roots_changed(self, *_: object) -> None:
-        """Forget the client's roots, so that the client is asked again."""
+        """Forget the client's roots, so that the next request asks for them again."""
         self._roots = None
 
 
 def without_session(caller: Caller, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a tool's arguments without those that Outlive's plugin has added."""
+    """Return a tool's arguments without the arguments that Outlive's plugin has added."""
     ours = (_GIVEN_SESSION, _GIVEN_PLACE) if caller.client in _CLIENTS_WITH_PLUGIN else ()
     return {name: each for name, each in (given or {}).items() if name not in ours}
 
@@ -143,7 +145,7 @@ async def _ask_for_roots(session: ServerSession) -> list[str]:
 
 
 def _directory(text: str | None) -> str | None:
-    """Return the directory of a path or file URI; None if it does not exist."""
+    """Return the directory of a path or file URI, or None if it does not exist."""
     if text is None:
         return None
     path = unquote(urlsplit(text).path) if text.startswith("file:") else text

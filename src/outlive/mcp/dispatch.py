@@ -56,7 +56,7 @@ class Dispatcher:
         if caller.session is None:
             caller = caller.but(session=caller.task_session)
         if caller.session is not None:
-            # A client names a session when it starts this server, and may have begun another one since.
+            # A client names its session when it starts this server. Since then, it may have begun another session.
             caller = caller.but(session=await cross(successor, self._home, caller.session, caller.project))
         return Call(home=self._home, caller=caller, environ=self._environ)
 
@@ -75,7 +75,7 @@ class Dispatcher:
     async def call_tool(
         self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> HandlerResult:
-        """Answer `tools/call`, also after an error of the tool.
+        """Answer `tools/call`. An error of the tool becomes an answer.
 
         Raises `MCPError` if no tool has the requested name.
         """
@@ -89,7 +89,7 @@ class Dispatcher:
             if wants_task:
                 return await self._extension.begin(call, tool, given)
             answer = await cross(tool.act, call, given, patient=tool.name if tool.is_patient else None)
-        except Exception as error:  # noqa: BLE001 - a defect of Outlive is answered like other errors
+        except Exception as error:  # noqa: BLE001 - the client must get an answer after a defect of Outlive too
             answer = error_answer(as_ours(error))
         return with_restored(answer).result(with_document=caller.wants_documents)
 

@@ -1,7 +1,7 @@
-"""The MCP server over HTTP: only on loopback, and only for callers with the token.
+"""The MCP server over HTTP, only on loopback and only for callers with the token.
 
-A web page can reach loopback, even under its own host name, so the headers Host and Origin must name this server. Every
-user of this machine can reach loopback as well, so a caller needs the token.
+A web page in a browser can reach loopback, even under the page's own host name. So the headers Host and Origin must
+name this server. Every user of this machine can reach loopback as well, so a caller needs the token.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SHORTEST_TOKEN = 16
 
 
 def listen(port: int) -> socket.socket:
-    """Return a socket that listens on loopback; port 0 means any free port."""
+    """Return a socket that listens on this port of loopback, or on a free port for 0."""
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -49,25 +49,27 @@ def listen(port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """Return the URL at which a socket is served."""
+    """Return the URL of the server that listens on this socket."""
     return f"http://{ADDRESS}:{listening.getsockname()[1]}{PATH}"
 
 
 def take_token(home: Home, environ: MutableMapping[str, str]) -> str:
     """Return the token that callers must send, and remove it from the environment.
 
-    The token is in the environment, or else in the state directory. Tasks inherit the environment.
+    The token comes from the environment, or otherwise from a file in the state directory. It is removed because tasks
+    inherit the environment.
     """
     given = environ.pop(TOKEN_VARIABLE, None)
     if given is not None and len(given) < _SHORTEST_TOKEN:
         raise UserError(
-            f"{TOKEN_VARIABLE} is too short to keep anybody out", f"use at least {_SHORTEST_TOKEN} characters"
+            f"{TOKEN_VARIABLE} is too short, so other users could guess the token",
+            f"use at least {_SHORTEST_TOKEN} characters",
         )
     return given or read_secret(home)
 
 
 def build_app(server: Server[Any], port: int, token: str) -> ASGIApp:
-    """Return the server's app behind its checks of host, origin and token."""
+    """Return the server's app, which first checks host, origin and token."""
     names = [f"{name}:{port}" for name in (ADDRESS, "localhost")]
     security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
     return Guard(server.streamable_http_app(streamable_http_path=PATH, transport_security=security), token)
@@ -96,6 +98,6 @@ class Guard:
 
 
 def serve_http(app: ASGIApp, listening: socket.socket) -> None:
-    """Serve requests until the process is asked to end."""
+    """Serve requests until this process gets a signal to end."""
     config = uvicorn.Config(app, log_level="warning", ws="none", access_log=False, timeout_graceful_shutdown=1)
     anyio.run(uvicorn.Server(config).serve, [listening])

@@ -1,7 +1,7 @@
 """Error answers for lines that are not valid messages.
 
-The SDK drops a line with a lone surrogate, half of a character, without an answer. The client would wait for its
-timeout.
+The MCP SDK drops a line with a lone surrogate (an escape for half of a character) and sends no answer. Without this
+module, the client would wait until its timeout.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Answering:
 
     @property
     def last_context(self) -> Any:
-        """The sender's context, which the SDK reads."""
+        """The context of the sender. The MCP SDK reads this attribute."""
         return getattr(self._reads, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
@@ -67,13 +67,13 @@ def refusal_of(error: ValidationError) -> types.JSONRPCError:
     if first["type"] != "json_invalid":
         found = types.ErrorData(code=INVALID_REQUEST, message="Invalid Request: neither a request nor an answer")
         return types.JSONRPCError(jsonrpc="2.0", id=None, error=found)
-    hint = "; half of a character, a lone surrogate, cannot be taken" if "hex escape" in first["msg"] else ""
+    hint = "; a lone surrogate (half of a character) is not allowed" if "hex escape" in first["msg"] else ""
     found = types.ErrorData(code=PARSE_ERROR, message=f"Parse error: {first['msg']}{hint}")
     return types.JSONRPCError(jsonrpc="2.0", id=_id_in(first["input"]), error=found)
 
 
 def _id_in(line: object) -> str | int | None:
-    """Return the id of a request that the SDK cannot read; None if it has none."""
+    """Return the id of a request that the MCP SDK cannot read, or None without an id."""
     try:
         message = json.loads(line) if isinstance(line, str) else None
     except (ValueError, RecursionError):

@@ -1,4 +1,7 @@
-"""The watch on a task's output for subscribed clients, without a thread."""
+"""The watch on a task's output for subscribed clients.
+
+A watch waits in the event loop and uses no thread.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _PAUSE_S = 0.5
 async def watch(call: Call, task_id: str, notify: Callable[[], Awaitable[None]], ready: Callable[[], None]) -> None:
     """Call `notify` after each change of a task's output, and once at the task's end.
 
-    `ready` is called once no further change can be missed.
+    `ready` is called as soon as the watch will notice every further change.
     """
     while (task := await cross(own_task, call, task_id)).current.settled_at is None:
         with _Watch(files_of(call.home, task)) as growth:
@@ -35,8 +38,8 @@ async def watch(call: Call, task_id: str, notify: Callable[[], Awaitable[None]],
             while await growth.wait():
                 await notify()
                 await anyio.sleep(_PAUSE_S)
-        # The keeper has released the output but not settled the task yet, or a further attempt begins. Notify in both
-        # cases.
+        # Either the keeper has released the output but not settled the task yet, or a further attempt begins. The
+        # client is notified in both cases.
         await notify()
         await anyio.sleep(_PAUSE_S)
 
@@ -46,10 +49,14 @@ class _Watch:
 
     def __init__(self, files: AttemptFiles) -> None:
         self._done = open_done(files)
-        self._growth = watch_modifications(files.output)  # None if it cannot be watched; the end is still reported
+        # This is None if the file cannot be watched. Then only the end of the attempt is reported.
+        self._growth = watch_modifications(files.output)
 
     async def wait(self) -> bool:
-        """Wait until the output has grown; return False if it can grow no more."""
+        """Wait until the output has grown.
+
+        Returns False if the output cannot grow any more.
+        """
         while has_writer(self._done):
             await _first_of(*(fd for fd in (self._done, self._growth) if fd is not None))
             if self._growth is not None and _drain(self._growth):

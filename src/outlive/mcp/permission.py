@@ -1,8 +1,8 @@
 """The check whether the tool `run` may launch a task.
 
-A client starts this server outside of the sandbox and the rules of its shell. So `run` launches a task only if the
-shell is known to be neither sandboxed nor restricted, or if the user has allowed it. `outlive run` in the shell always
-works, with exactly the rights of the shell.
+A client runs its shell in a sandbox or under rules, but starts this server outside of them. So `run` launches a task
+only if the shell is known to be neither sandboxed nor restricted, or if the user has allowed launches. `outlive run` in
+the shell always works, and the task then has exactly the rights of the shell.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SWITCH = "OUTLIVE_MCP_RUN"
 _CLAUDE = "claude-code"
-# The tools that an agent's file denies: the rest of the line with the key, and the indented lines below that line.
+# Matches the tools that an agent's file denies: the rest of the key's line, and the indented lines below that line.
 _DENIED = re.compile(r"""^["']?disallowed-?tools["']?\s*:(.*(?:\n[ \t-].*)*)""", re.IGNORECASE | re.MULTILINE)
 
 
@@ -33,7 +33,10 @@ class RunRefused(UserError):
 
 
 def check_may_run(caller: Caller, environ: Mapping[str, str]) -> None:
-    """Raise `RunRefused` unless a launch is known to have only the shell's rights."""
+    """Raise `RunRefused` if a task could get more rights than the client's shell has.
+
+    If the user has set OUTLIVE_MCP_RUN in the server's environment, this value alone decides.
+    """
     switch = environ.get(SWITCH, "").lower()
     if switch == "on":
         return
@@ -41,30 +44,30 @@ def check_may_run(caller: Caller, environ: Mapping[str, str]) -> None:
     if why is not None:
         raise RunRefused(
             f"this server does not launch tasks: {why}",
-            f"use your shell tool: outlive run -- CMD; only the user can change this, with {SWITCH}=on",
+            f"use your shell tool: outlive run -- CMD; only the user can allow launches here, with {SWITCH}=on",
         )
 
 
 def why_not(caller: Caller, environ: Mapping[str, str]) -> str | None:
-    """Return a reason against a launch; None if the caller's shell is unrestricted."""
+    """Return why a launch is refused, or None if the caller's shell is unrestricted."""
     if caller.is_distant:
-        return "over HTTP, it does not know the limits of the client's shell"
+        return "over HTTP, the server does not know the limits of the client's shell"
     if caller.sandbox is not None:
         return None if caller.sandbox == "none" else f"the client's shell is sandboxed ({caller.sandbox})"
     if caller.client == _CLAUDE:
         return _why_not_claude(caller, environ)
-    return "it does not know whether the client's shell is sandboxed or restricted"
+    return "the server does not know whether the client's shell is sandboxed or restricted"
 
 
 def _why_not_claude(caller: Caller, environ: Mapping[str, str]) -> str | None:
-    """Return why Claude Code's shell may be restricted; None if it is unrestricted.
+    """Return why Claude Code's shell may be restricted, or None if it is unrestricted.
 
-    Claude Code asks the user before this server's tools too. Further restrictions are on its command line, in its
-    settings and in the files of its agents.
+    Claude Code asks the user before it calls this server's tools, as before it uses its shell. So only other
+    restrictions matter. They are on its command line, in its settings and in the files of its agents.
     """
     client = None if caller.process is None else client_above(caller.process)
     if client is None:
-        return "it cannot see how the client was started"
+        return "the server cannot find out how the client was started"
     if rule := rule_given_to(client):
         return f"the client was started with {rule}, which may restrict its shell"
     for path in settings_files(environ, caller.directory, caller.project):
@@ -84,9 +87,10 @@ def _why_not_claude(caller: Caller, environ: Mapping[str, str]) -> str | None:
 
 
 def _why_not_its_agents(caller: Caller, environ: Mapping[str, str]) -> str | None:
-    """Return a reason if an agent without a shell may be calling; else None.
+    """Return why a launch is refused if an agent without a shell may be calling.
 
-    Claude Code does not say which agent calls. An agent with a list of allowed tools calls this server only if listed.
+    Returns None if every agent has the shell. Claude Code does not say which of its agents calls. An agent with a list
+    of allowed tools needs no check, because it can call this server only if the list has this server's tools.
     """
     for path in agent_files(environ, caller.directory):
         try:
@@ -100,7 +104,7 @@ def _why_not_its_agents(caller: Caller, environ: Mapping[str, str]) -> str | Non
 
 
 def _is_denied_the_shell(agent: str) -> bool:
-    """Return whether the header of an agent's file denies it the shell."""
+    """Return whether the header of an agent's file denies the agent the shell."""
     head = agent.partition("\n---")[0]
     denied = (tool for block in _DENIED.findall(head) for tool in re.findall(r"[\w*?]+", block))
     return any(fnmatchcase("Bash", tool) for tool in denied)

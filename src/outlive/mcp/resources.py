@@ -41,7 +41,7 @@ _PREFIX, _SUFFIX = "outlive://task/", "/output"
 _TEXT = "text/plain"
 _LISTED = 50
 _MOST = 64 << 10
-_NOT_FOUND_ONCE = -32002  # the code up to the revision 2025-11-25
+_NOT_FOUND_ONCE = -32002  # the error code for an unknown resource up to the revision 2025-11-25
 
 
 class Resources:
@@ -61,7 +61,7 @@ class Resources:
             name="task-output",
             title="Output of a task",
             uri_template=TEMPLATE,
-            description="The end of a task's present output, with masked secrets.",
+            description="The end of what a task has written so far. Secrets are masked.",
             mime_type=_TEXT,
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
@@ -75,7 +75,7 @@ class Resources:
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """Answer `resources/subscribe` of the protocol before 2026-07-28.
 
-        A subscription to a task that does not exist is refused, because its client would wait forever.
+        A subscription to a task that does not exist is refused. Otherwise, the client would wait forever for a change.
         """
         uri = str(params.uri)
         await self._of_task(ctx, uri, own_task)
@@ -93,19 +93,22 @@ class Resources:
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Answer `subscriptions/listen` of 2026-07-28, for as long as the client listens."""
+        """Answer `subscriptions/listen` of 2026-07-28, until the client stops listening."""
         bus, scopes = PatientBus(), []
         try:
             for uri in params.notifications.resource_subscriptions or ():
                 scope = await self._watch(ctx, uri, partial(bus.publish, ResourceUpdated(uri)))
-                scopes.append(scope)  # append each scope at once, so that its watch ends if the next watch fails
+                scopes.append(scope)  # append now, so that this watch is ended if the next watch fails to start
             return await ListenHandler(bus)(ctx, params)
         finally:
             for scope in scopes:
                 scope.cancel()
 
     async def _of_task(self, ctx: Context, uri: str, ask: Callable[[Call, str], Found]) -> Found:
-        """Return the result of `ask` for a URI's task, if the caller may see the task."""
+        """Return the result of `ask` for the task of a URI.
+
+        Raises `MCPError` if there is no such task, or if the caller may not see it.
+        """
         try:
             return await cross(ask, await self._desk.call_of(ctx), task_of(uri))
         except OutliveError as error:
@@ -113,15 +116,19 @@ class Resources:
             raise MCPError(code=code, message=f"Resource not found: {error.message}", data={"uri": uri}) from None
 
     async def _watch(self, ctx: Context, uri: str, notify: Callable[[], Awaitable[None]]) -> anyio.CancelScope:
-        """Start a watch in the background, and return once it misses no further change."""
+        """Start a watch in the background.
+
+        Returns as soon as the watch will notice every further change.
+        """
         call, scope, ready = await self._desk.call_of(ctx), anyio.CancelScope(), anyio.Event()
 
         async def follow() -> None:
             with scope:
                 try:
                     await watch(call, task_of(uri), notify, ready.set)
-                except Exception as error:  # noqa: BLE001 - one watch must not end the server
-                    # The caller may not see the task, or the client is gone. In both cases no client needs a notice.
+                except Exception as error:  # noqa: BLE001 - a failed watch must not end the server
+                    # Either the caller may not see the task, or the client is gone. No client must be told in these
+                    # cases.
                     _log.debug("no longer watching %s: %r", uri, error)
             ready.set()
 
@@ -131,14 +138,14 @@ class Resources:
 
 
 class PatientBus(InMemorySubscriptionBus):
-    """An event bus that keeps the first events until the first listener subscribes."""
+    """An event bus that keeps events until the first listener subscribes."""
 
     def __init__(self) -> None:
         super().__init__()
         self._early: list[ServerEvent] | None = []
 
     async def publish(self, event: ServerEvent) -> None:
-        """Send an event to the listeners, or keep it until a listener subscribes."""
+        """Send an event to the listeners, or keep the event until a listener subscribes."""
         if self._early is not None:
             self._early.append(event)
         await super().publish(event)
@@ -157,7 +164,10 @@ def uri_of(task: str) -> str:
 
 
 def task_of(uri: str) -> str:
-    """Return the task of a URI; for other URIs an empty text, which names no task."""
+    """Return the task's id in the URI of a task's output.
+
+    For other URIs, returns an empty text, which is no task's id.
+    """
     is_ours = uri.startswith(_PREFIX) and uri.endswith(_SUFFIX)
     return uri[len(_PREFIX) : -len(_SUFFIX)] if is_ours else ""
 

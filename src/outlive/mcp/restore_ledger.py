@@ -1,4 +1,7 @@
-"""Restoring of a ledger that lacks tasks; the next answer of a tool reports it."""
+"""Restoring a ledger that lacks tasks.
+
+The next answer of a tool reports which tasks were restored.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ _restored: list[str] = []
 
 
 def restore(ledger: str) -> None:
-    """Restore the ledger at this path; the next answer names the restored tasks."""
+    """Restore the ledger at this path.
+
+    The next answer of a tool names the restored tasks.
+    """
     _restored.extend(restore_incomplete(ledger))
 
 

@@ -36,22 +36,23 @@ if TYPE_CHECKING:
 
 INSTRUCTIONS = """\
 Outlive runs background tasks that survive this session, and reports each ending once.
-Use it for everything that takes longer than a minute (builds, tests, servers, downloads) instead of `&`, nohup or a \
-background shell: launch with `run` (or `outlive run -- CMD` in the shell), go on working, read `inbox` when you are \
-idle, `wait` only if you cannot go on without it. When a session begins or was compacted, read `hand_off` first. \
-Before you finish, ask `gate`. Never say that a task succeeded before `result` says so."""
+Use Outlive for everything that takes longer than a minute (builds, tests, servers, downloads) instead of `&`, nohup \
+or a background shell. Launch a task with `run` (or `outlive run -- CMD` in the shell), and go on working. Read \
+`inbox` when you are idle. Call `wait` only if you cannot go on without the result. When a session begins or was \
+compacted, read `hand_off` first. Before you finish, call `gate`. Never say that a task succeeded before `result` \
+has shown it."""
 
 
 class OutliveServer(Server[Any]):
-    """The SDK's server, with Outlive's capabilities for each version of the protocol."""
+    """The MCP SDK's server, with Outlive's capabilities for each protocol version."""
 
     def get_capabilities(
         self, *given: Any, protocol_version: str | None = None, **named: Any
     ) -> types.ServerCapabilities:
         """Return the capabilities for a version of the protocol.
 
-        Tasks are part of the protocol in old versions, and an extension in new ones. The lists of tools and
-        resources announce no changes.
+        In old versions, tasks are part of the protocol. In new versions, tasks are an extension. The server does not
+        announce changes of its lists of tools and resources.
         """
         found = super().get_capabilities(*given, protocol_version=protocol_version, **named)
         is_modern = protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -83,7 +84,10 @@ def build_server(
     is_distant: bool = False,
     tools: Sequence[Tool] = TOOLS,
 ) -> OutliveServer:
-    """Return a server; a caller that names no directory works in `directory`."""
+    """Return a server.
+
+    `directory` is used for a caller that does not name its directory.
+    """
     restore_by(restore)
     callers = Callers(environ, directory, is_distant=is_distant)
     desk = Dispatcher(home, environ, callers, tools)
@@ -96,7 +100,7 @@ def build_server(
         lifespan=_lifespan,
         get_tool_input_schema=lambda name: desk.tools[name].schema if name in desk.tools else None,
         on_list_tools=desk.list_tools,
-        on_call_tool=desk.call_tool,  # type: ignore[arg-type]  # the SDK has no type for an answer that is a task
+        on_call_tool=desk.call_tool,  # type: ignore[arg-type]  # the SDK's types do not allow a task as an answer
         on_list_resources=resources.list,
         on_list_resource_templates=resources.templates,
         on_read_resource=resources.read,

@@ -1,4 +1,7 @@
-"""The server's secret: the token for HTTP, and the key that seals task ids."""
+"""The server's secret, which is the token for HTTP and the key of sealed task ids.
+
+A sealed id contains a signature, so that a client cannot guess the sealed ids of other tasks.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,15 @@ _SEAL = 32
 
 
 def token_file(home: Home) -> str:
-    """Return the path of the secret, which only its owner can read."""
+    """Return the path of the secret's file, which only its owner can read."""
     return f"{home.path}/mcp-token"
 
 
 def read_secret(home: Home) -> str:
-    """Return the secret that all servers of this state directory share, made once."""
+    """Return the secret that all servers of this state directory share.
+
+    The first call makes the secret.
+    """
     path = token_file(home)
     try:
         return _read(path)
@@ -37,7 +43,7 @@ def read_secret(home: Home) -> str:
     finally:
         os.close(fd)
     try:
-        os.link(fresh, path)  # if two servers begin at once, one link succeeds, and both read that file
+        os.link(fresh, path)  # if two servers start at the same time, only one link succeeds, and both read that file
     except FileExistsError:
         pass
     finally:
@@ -52,17 +58,22 @@ def _read(path: str) -> str:
     finally:
         os.close(fd)
     if mode & 0o077 or len(text) < _SHORTEST:
-        raise Unavailable(f"{path} can be read by other users, or is too short", "delete the file: a new one is made")
+        raise Unavailable(
+            f"{path} can be read by other users, or is too short", "delete the file; the server then makes a new one"
+        )
     return text
 
 
 def sealed(secret: str, task: str) -> str:
-    """Return a task's id with a seal: unguessable, and the same from every server."""
+    """Return a task's id with a seal that a client cannot guess.
+
+    All servers of a state directory return the same sealed id.
+    """
     return f"{task}.{_seal(secret, task)}"
 
 
 def unsealed(secret: str, name: str) -> str | None:
-    """Return the task of a sealed id; None if another secret made the seal."""
+    """Return the task of a sealed id, or None if another secret made the seal."""
     task, _, seal = name.partition(".")
     is_ours = hmac.compare_digest(seal.encode("utf-8", "replace"), _seal(secret, task).encode("ascii"))
     return task if is_ours else None

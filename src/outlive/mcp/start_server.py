@@ -1,4 +1,4 @@
-"""The entry points of the server, the only module that the command line uses."""
+"""The entry points of the server, for the command line."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def serve_stdio(home: Home, environ: Mapping[str, str], directory: str) -> None:
 
 
 class Opened(Value):
-    """An HTTP server that listens but does not answer yet."""
+    """An HTTP server that accepts connections but does not answer requests yet."""
 
     url: str
     token_file: str | None
-    """Path of the file with the token; None if the environment gave the token."""
+    """The path of the file with the token, or None if the token is in the environment."""
     app: ASGIApp
     listening: socket.socket
 
     def serve(self) -> None:
-        """Answer requests until the process is asked to end."""
+        """Answer requests until this process gets a signal to end."""
         from outlive.mcp.http import serve_http  # noqa: PLC0415 - imported here, because a server over stdio does not need HTTP
 
         serve_http(self.app, self.listening)

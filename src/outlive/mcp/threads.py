@@ -1,4 +1,4 @@
-"""The bridge from the event loop to synchronous code: a thread for each call."""
+"""The bridge from the event loop to synchronous code, with a thread for each call."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Each kind of call that may block has its own threads. So waiting calls, however many, never keep a client from
-# launching a task or from ending a task for which other calls wait. A client cuts off a call that waits too long for a
-# thread.
+# Each kind of call that may block has its own threads. So a client can launch a task, and can end a task for which
+# other calls wait, even if very many calls wait. Otherwise such a call could wait for a free thread until the client
+# cuts it off.
 _SHORT, _PATIENT = 16, 256
 _limits: dict[str, CapacityLimiter] = {}
 
@@ -23,8 +23,8 @@ _limits: dict[str, CapacityLimiter] = {}
 async def cross(call: Callable[..., T], *given: object, patient: str | None = None) -> T:
     """Return the result of a blocking call, without blocking the event loop.
 
-    `patient` names a kind of call that may take long. If such a call is cancelled, its thread continues without a
-    reader, and ends when the call's own time limit is over.
+    `patient` names a kind of call that may take long. If such a call is cancelled, its thread continues, and its result
+    is dropped. The thread ends when the call's own time limit is over.
     """
     limiter = _limits.get(patient or "")
     if limiter is None:

@@ -1,8 +1,8 @@
 """The SDK for asyncio: an adapter over the synchronous SDK.
 
-Its methods are made from the methods of the synchronous classes, so arguments and results are the same. Short calls go
-to the loop's thread pool. Waiting for tasks uses no thread, because the loop itself can watch the FIFO that the kernel
-hangs up when a task ends.
+The methods of this module are made from the methods of the synchronous classes, so their arguments and results are the
+same. Short calls run in the event loop's thread pool. Waiting for tasks uses no thread: when a task ends, the kernel
+hangs up the task's done FIFO, and the event loop watches this FIFO.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class _OfSync(Generic[S]):
 
 
 def _called(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[_OfSync[S], P], Coroutine[Any, Any, R]]:
-    """Return a coroutine that calls a method of the synchronous object in a thread."""
+    """Return a coroutine function that calls a method of the synchronous object.
+
+    The method runs in a thread.
+    """
 
     @wraps(method)
     async def call(self: _OfSync[S], /, *given: P.args, **named: P.kwargs) -> R:
@@ -52,9 +55,9 @@ def _called(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[_OfS
 def _of_task(
     method: Callable[Concatenate[Task, P], R],
 ) -> Callable[Concatenate[_OfSync[Outlive], Task, P], Coroutine[Any, Any, R]]:
-    """Return a coroutine that calls a method of `Task` in a thread.
+    """Return a coroutine function that calls a method of `Task` in a thread.
 
-    The task is the first argument of the coroutine.
+    The task is the first argument of the coroutine function.
     """
 
     @wraps(method)
@@ -66,7 +69,7 @@ def _of_task(
 
 
 def _with_task(method: Callable[..., object]) -> inspect.Signature:
-    """Return the signature of a task's method with the task as an argument."""
+    """Return the signature of a method of `Task`, with the task as a further argument."""
     found = inspect.signature(method)
     own, *others = found.parameters.values()
     task = inspect.Parameter("task", inspect.Parameter.POSITIONAL_ONLY, annotation="Task")
@@ -74,7 +77,7 @@ def _with_task(method: Callable[..., object]) -> inspect.Signature:
 
 
 class AsyncSession(_OfSync[Session]):
-    """`Session` for coroutines."""
+    """The methods of `Session` as coroutines."""
 
     def __init__(self, session: Session) -> None:
         self._sync = session
@@ -100,7 +103,7 @@ class AsyncSession(_OfSync[Session]):
 
 
 class AsyncOutlive(_OfSync[Outlive]):
-    """`Outlive` for coroutines, with the methods of `Task`.
+    """The methods of `Outlive` and of `Task` as coroutines.
 
     The methods of `Task` take the task as their first argument.
     """
@@ -123,7 +126,7 @@ class AsyncOutlive(_OfSync[Outlive]):
     output = _of_task(Task.output)
 
     def session(self, name: str | None = None, *, project: str | os.PathLike[str] | None = None) -> AsyncSession:
-        """Return an agent session of a project by its client's name for it."""
+        """Return the agent session that its client calls by this name, in a project."""
         return AsyncSession(self._sync.session(name, project=project))
 
     async def follow(self, task: Task, /, *, since: int = 0) -> AsyncIterator[bytes]:
@@ -131,8 +134,8 @@ class AsyncOutlive(_OfSync[Outlive]):
         async for piece in _each(partial(task.follow, since=since)):
             yield piece
 
-    async def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:  # noqa: ASYNC109
-        """Wait until all (or any one) of the tasks have ended.
+    async def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:  # noqa: ASYNC109 - the synchronous `wait` has this argument too
+        """Wait until all tasks have ended, or with `any_one` until one task has ended.
 
         Returns False if the timeout was over first.
         """
@@ -157,7 +160,7 @@ async def _until_ended(task: Task) -> None:
 
 
 async def _until_let_go(task: Task) -> None:
-    """Wait until no process holds the task's done FIFO open any more."""
+    """Wait until no process has the task's done FIFO open any more."""
     done = task.open_done()
     try:
         if not has_writer(done):
@@ -175,10 +178,10 @@ async def _until_let_go(task: Task) -> None:
 
 
 async def _each(begin: Callable[[], Iterator[R]]) -> AsyncIterator[R]:
-    """Yield the items of a blocking iterator; request each only when it is needed.
+    """Yield the items of a blocking iterator.
 
-    The iterator blocks in a separate thread. A thread of the loop's pool would keep the program from exiting until the
-    next item comes.
+    An item is requested only when the caller needs it. The iterator blocks in a separate daemon thread. A thread of the
+    loop's pool would keep the program from exiting until the next item comes.
     """
     loop = asyncio.get_running_loop()
     wanted: SimpleQueue[bool] = SimpleQueue()
@@ -197,7 +200,7 @@ async def _each(begin: Callable[[], Iterator[R]]) -> AsyncIterator[R]:
                 pass_on([next(items)])
         except StopIteration:
             pass_on([])
-        except BaseException as error:  # noqa: BLE001 - raised in the coroutine that iterates
+        except BaseException as error:  # noqa: BLE001 - the error is raised again in the coroutine that iterates
             pass_on([], error)
         finally:
             items.close()  # type: ignore[attr-defined]  # every `begin` returns a generator

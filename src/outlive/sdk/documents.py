@@ -1,10 +1,10 @@
-"""The types of the JSON documents that the SDK returns; `--json` prints the same."""
+"""The types of the JSON documents that the SDK returns and `--json` prints."""
 
 from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-# These types are complete, because a test compares them with real documents.
+# Each type has all fields of its document. A test compares the types with real documents.
 
 
 class OutputDocument(TypedDict):
@@ -17,7 +17,7 @@ class OutputDocument(TypedDict):
     tail: str
 
 
-# `class` is a keyword of Python, so these two types are written as calls.
+# `class` is a keyword of Python and the name of a field, so these two types cannot be written as classes.
 AgentAttemptDocument = TypedDict(
     "AgentAttemptDocument",
     {
@@ -30,7 +30,7 @@ AgentAttemptDocument = TypedDict(
         "cost_usd": "float | None",
     },
 )
-"""One attempt of an agent: its client and model, and how it ended."""
+"""One attempt of an agent: its client and model, and how the attempt ended."""
 
 AgentDocument = TypedDict(
     "AgentDocument",
@@ -89,7 +89,7 @@ class GitDocument(TypedDict):
 
 
 class WindowDocument(TypedDict):
-    """A time span in which files differed from what a task found."""
+    """A time span in which files differed from the state in which a task found them."""
 
     scope: str
     paths: list[str]
@@ -227,7 +227,7 @@ class DriftDocument(TypedDict):
 class ForeignCommandDocument(TypedDict):
     """A background command of a client that ran while a task ran.
 
-    It is not known which files it wrote.
+    It is not known which files this command wrote.
     """
 
     client: str
@@ -285,7 +285,7 @@ class OpenWindowDocument(WindowDocument):
 
 
 class HandOffDocument(TypedDict):
-    """The hand-off of a session that begins or continues; `text` is for the model."""
+    """The hand-off of a session that begins or continues. `text` is for the model."""
 
     running: list[TaskOfHandOff]
     ended: list[TaskOfHandOff]
@@ -318,7 +318,7 @@ class DeliveryDocument(TypedDict):
 
 
 class NoticeDocument(TypedDict):
-    """A notice to a session; `text` is for the model."""
+    """A notice to a session. `text` is for the model."""
 
     id: str
     kind: str
@@ -361,7 +361,7 @@ class GateDocument(TypedDict):
     open_windows_unknown: list[str]
 
 
-# `class` is a keyword of Python, so this type cannot be written as a class.
+# `class` is a keyword of Python and the name of a field, so this type cannot be written as a class.
 EntryAgentDocument = TypedDict(
     "EntryAgentDocument",
     {"client": "str", "model": "str | None", "session": "str | None", "class": "str | None", "state": "str"},
@@ -372,7 +372,7 @@ EntryAgentDocument.__doc__ = "Client, model and session of an agent's attempt, a
 class EntryDocument(TypedDict):
     """One entry of a transcript.
 
-    It is a message, a tool call, its result, or a report of Outlive.
+    An entry is a message, a tool call with its result, or a report of Outlive.
     """
 
     n: int

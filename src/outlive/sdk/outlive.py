@@ -1,8 +1,9 @@
 """The SDK: `Outlive` launches and finds tasks, and `Task` is one task.
 
-The SDK is safe to use from any thread of any program. It reads the ledger itself. A separate process, the spawner,
-does all work that needs a fork (see `outlive.sdk.spawner`). Importing the SDK has no effect on the program. A program
-may fork at any time, and continue to use the SDK in the child (see `outlive.ledger.fork_safety`).
+The SDK can be used from any thread of any program. It reads the ledger in the program's own process. A separate
+process, the spawner, does all work that needs a fork (see `outlive.sdk.spawner`). Importing the SDK has no effect on
+the program. A program may fork at any time, and continue to use the SDK in the child (see
+`outlive.ledger.fork_safety`).
 """
 
 from __future__ import annotations
@@ -58,11 +59,11 @@ _spawner = Spawner()
 
 
 def _restore(ledger: str) -> None:
-    """Restore a ledger that lacks tasks, and report it in the program's log."""
-    from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences  # noqa: PLC0415 - imported here, because it is seldom needed
+    """Restore a ledger that lacks tasks, and report this in the program's log."""
+    from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences  # noqa: PLC0415 - imported here, because a ledger is seldom restored
 
     if restored := restore_incomplete(ledger):
-        import logging  # noqa: PLC0415
+        import logging  # noqa: PLC0415 - imported here, because a ledger is seldom restored
 
         logging.getLogger("outlive").warning("%s; %s", *restored_sentences(restored))
 
@@ -78,9 +79,8 @@ class Outlive:
     ) -> None:
         """Use the state directory `home`, by default that of the environment.
 
-        `session` is the agent session that is notified of endings; by default the session in which
-        this program runs.
-        `project` is the directory in which that session works; by default the current directory.
+        `session` is the agent session that is notified of endings, by default the session in which this program runs.
+        `project` is the directory in which that session works, by default the current directory.
         """
         environ = {**os.environ, "OUTLIVE_HOME": home} if home else os.environ
         self._home = open_home(environ)
@@ -115,21 +115,21 @@ class Outlive:
         touches: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
         retain: Span = None,
     ) -> Task:
-        """Launch a task, and return it once it runs or is queued.
+        """Launch a task, and return the task once it runs or is queued.
 
-        A text is a line of shell, and a sequence is a program with its arguments. The task has this thread's rights and
-        limits, and its environment with `env` added. It has no terminal. It has no input, unless `stdin` is set and
-        `Task.send` sends input.
+        If `command` is a text, it is a line of shell. If it is a sequence, it is a program with its arguments. The task
+        has the rights and limits of this thread, and this program's environment with `env` added. The task has no
+        terminal. It has no input, unless `stdin` is set and `Task.send` sends input.
 
         If this project already has a task with this `key`, that task is returned. While the task is queued or runs, and
-        after it has succeeded, nothing is started. If it has ended otherwise, a new attempt is started, unless
+        after it has succeeded, nothing is started. If the task has ended otherwise, a new attempt is started, unless
         `key_scope` is `ended`. `Task.was_started` tells whether an attempt was started.
 
-        A `foreground` task ends with this process. Raises `NotStarted` if there is no such program or directory. The
-        failed task is recorded as well.
+        A `foreground` task ends when this process ends. Raises `NotStarted` if the program or the directory does not
+        exist. In this case, the task is recorded as failed.
 
         The task begins when the tasks of `after` have succeeded and the tasks of `after_any` have ended. With
-        `slots={"gpu": 2}`, at most two tasks with the name `gpu` run at a time, and with `locks="gpu"` only one.
+        `slots={"gpu": 2}`, at most two tasks with the name `gpu` run at a time, and with `locks="gpu"` only one task.
         `touches` names paths that the task will change, so that other sessions are warned.
         """
         given = from_shell_text(command) if isinstance(command, str) else from_argv(list(map(_word, command)))
@@ -194,13 +194,14 @@ class Outlive:
     ) -> Task:
         """Launch a background agent, and return its task once it runs or is queued.
 
-        The user's settings decide what is not given. If the model is unavailable, those of `fallback` are tried
-        (`["opus", "codex:gpt-5"]`). `resume` is a task or a session of the client that the agent continues.
-        `budget` is in US dollars. With `worktree` it works in a git worktree of its own. The other arguments are
-        those of `run`. `Task.answer` is its final answer.
+        The user's settings decide about arguments that are not given. If the model is unavailable, the models of
+        `fallback` are tried, such as `["opus", "codex:gpt-5"]`. `resume` is a task, or a session of the client, that
+        the agent continues. `budget` is in US dollars. With `worktree`, the agent works in a git worktree of its own.
+        With `idle_timeout`, an attempt is ended if the agent makes no progress for this time. The other arguments are
+        those of `run`. `Task.answer` is the agent's final answer.
         """
         if not isinstance(prompt, str):
-            raise UserError(f"the prompt is a {type(prompt).__name__}", "give a text")
+            raise UserError(f"the prompt is a {type(prompt).__name__} and not a text", "give the prompt as a str")
         wanted = {
             "prompt": prompt,
             "client": client,
@@ -276,11 +277,11 @@ class Outlive:
         return Task(self._home, task, was_started=was_started)
 
     def _keep_ledger_open(self) -> None:
-        """Open the ledger and keep it open, for the keepers that open it next.
+        """Open the ledger and keep it open, so that keepers can open it quickly.
 
-        A process that opens the ledger while no other process has it open must read its log from the start. Without
-        this open ledger, every launch and every ending would do that. A fork closes the ledger (see
-        `outlive.ledger.fork_safety`).
+        A process that opens the ledger while no other process has the ledger open must read the ledger's log from the
+        start. If this program did not keep the ledger open, every launch and every ending would take this time. A fork
+        closes the ledger (see `outlive.ledger.fork_safety`).
         """
         self._ledger.put_back(self._ledger.take(utc_now()))
 
@@ -298,13 +299,14 @@ class Outlive:
         state: State | Sequence[State] = (),
         limit: int | None = 20,
     ) -> list[Task]:
-        """Return the tasks of a project (by default this one), newest first.
+        """Return the tasks of a project, newest first.
 
-        If states are given, only tasks in these states are returned.
+        By default, this is the project of the current directory. If states are given, only tasks in these states are
+        returned.
         """
         states = (state,) if isinstance(state, str) else tuple(state)
         if unknown := [each for each in states if each not in STATES]:
-            raise UserError(f"{unknown[0]!r} is no state of a task", f"one of: {', '.join(STATES)}")
+            raise UserError(f"{unknown[0]!r} is not a state of a task", f"give one of: {', '.join(STATES)}")
         selection = Selection(
             project=None
             if all_projects
@@ -321,11 +323,11 @@ class Outlive:
     ) -> TranscriptDocument:
         """Return what an agent and its user have said, in all attempts of a task.
 
-        These are the entries with a number greater than `since`, or the `last` of them. With `tools` they include tool
-        calls and their results. Secrets are masked. An entry keeps its number while the agent goes on. `next` of one
-        call is `since` of the next.
+        The result has the entries with a number greater than `since`, or only the last `last` of these entries. With
+        `tools`, it includes tool calls and their results. Secrets are masked. An entry keeps its number while the agent
+        works. To continue, give `next` of one call as `since` of the next call.
         """
-        from outlive.service.agents.transcript import (  # noqa: PLC0415 - most programs start no agents
+        from outlive.service.agents.transcript import (  # noqa: PLC0415 - imported here, because only programs that use agents need it
             read_transcript,
             transcript_document,
         )
@@ -335,9 +337,9 @@ class Outlive:
         return cast("TranscriptDocument", transcript_document(found, part))
 
     def session(self, name: str | None = None, *, project: str | os.PathLike[str] | None = None) -> Session:
-        """Return an agent session of a project by its client's name for it.
+        """Return the agent session that its client calls by this name, in a project.
 
-        By default, this is the session in which this program runs.
+        By default, this is the session in which this program runs, and the project of the current directory.
         """
         found = name or self._session or session_of(os.environ)
         if found is None:
@@ -348,10 +350,10 @@ class Outlive:
         return Session(self._home, found, project_of(place), adopt)
 
     def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:
-        """Block until all (or any one) of the tasks have ended.
+        """Block until all tasks have ended, or with `any_one` until one task has ended.
 
-        Returns False if the timeout was over first. The kernel wakes this process, so nothing is polled, even with
-        many tasks.
+        Returns False if the timeout was over first. Nothing is polled, even with many tasks, because the kernel wakes
+        this process.
         """
         ended: dict[str, domain.Task] = {}
         in_time = wait_for(
@@ -364,7 +366,7 @@ class Outlive:
         )
         for task in tasks:
             if task.id in ended:
-                task._found = ended[task.id]  # noqa: SLF001 - the wait has read this task just now
+                task._found = ended[task.id]  # noqa: SLF001 - the wait has just read this task, so that no second read is needed
             else:
                 task.refresh()
         return in_time
@@ -381,7 +383,7 @@ class Outlive:
 
 
 class Task:
-    """One task, as it was when last read; `refresh` reads it again."""
+    """One task, as it was when it was last read. `refresh` reads it again."""
 
     def __init__(
         self, home: Home, task_id: str, found: domain.Task | None = None, *, was_started: bool = False
@@ -389,7 +391,7 @@ class Task:
         self._home = home
         self.id = task_id
         self.was_started = was_started
-        """Whether the `run` that returned this task started it; else False."""
+        """Whether the `run` or `agent` that returned this object started an attempt. Otherwise False."""
         self._found = found
 
     @property
@@ -411,22 +413,22 @@ class Task:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code; None if the command did not exit, or its exit was not seen."""
+        """The exit code, or None if the command did not exit or its exit was not observed."""
         return self._task.current.exit_code
 
     @property
     def signal(self) -> int | None:
-        """The signal that ended the command; None if no signal ended it."""
+        """The signal that ended the command, or None if no signal ended it."""
         return self._task.current.signal
 
     @property
     def reason(self) -> str | None:
-        """Why the task ended as it did: `timeout`, `requested`, `not_started`, ..."""
+        """Why the task ended in its state: `timeout`, `requested`, `not_started`, ..."""
         return self._task.current.reason
 
     @property
     def command(self) -> str:
-        """The command as it was given, with its secrets; `as_dict` masks them."""
+        """The command as it was given, with its secrets. `as_dict` masks the secrets."""
         return self._task.launch.command
 
     @property
@@ -436,21 +438,27 @@ class Task:
 
     @property
     def answer(self) -> str | None:
-        """The final answer of an agent, or its last words.
+        """The final answer of an agent.
 
-        None for a command, and while the agent runs.
+        If the agent gave no final answer, this is its last text. None for a command, and while the agent runs.
         """
         if self._task.launch.agent is None or not self.has_ended:
             return None
         return answer_of(self._home, self._task)
 
     def refresh(self) -> Self:
-        """Read the task again, and settle it if its keeper died."""
+        """Read the task again.
+
+        If the task's keeper was killed, the task is settled: its end is recorded.
+        """
         self._found = read.find(self._home, [self.id], adopt)[0]
         return self
 
     def wait(self, timeout: Span = None) -> Self:
-        """Block until the task has ended or the timeout is over; see `has_ended`."""
+        """Block until the task has ended or the timeout is over.
+
+        `has_ended` then tells whether the task has ended.
+        """
         ended: list[domain.Task] = []
         wait_for(self._home, [self.id], timeout=_span(timeout), adopter=adopt, on_end=ended.append)
         if not ended:
@@ -464,8 +472,8 @@ class Task:
     def cancel(self) -> Self:
         """End the task with every process that it started.
 
-        If this ended the task, `state` is `cancelled`. If the task had already ended, the processes that it left
-        running are ended.
+        If this call ended the task, `state` is `cancelled`. If the task had already ended, this call ends the processes
+        that the task left running.
         """
         cancel(self._home, [self.id], adopt)
         return self.refresh()
@@ -473,9 +481,8 @@ class Task:
     def send(self, content: str | bytes, *, eof: bool = False) -> Self:
         """Write input to a task that was launched with `stdin`.
 
-        The content is written unchanged, without a newline. With `eof`, the input is closed afterwards, and the task
-        sees its end.
-        Raises `Unavailable` if the task does not read.
+        The content is written unchanged, and no newline is added. With `eof`, the input is closed afterwards, and the
+        task sees the end of its input. Raises `Unavailable` if the task does not read.
         """
         raw = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else bytes(content)
         self._found = send(self._home, self.id, raw, adopt, is_last=eof)
@@ -489,8 +496,8 @@ class Task:
     def output(self, *, since: int = 0, tail: int | None = None, attempt: int | None = None) -> bytes:
         """Return what the task has written.
 
-        Returns the output from the offset `since` on, or its last `tail` bytes. Output that was dropped from the middle
-        is left out. Without `attempt`, it is the output of the newest attempt.
+        Returns the output from the offset `since` to the end, or only the last `tail` bytes. Output that was dropped
+        from the middle is left out. By default, the output of the newest attempt is returned.
         """
         files = files_with_output(self._home, self._task, attempt)
         end = size_of(files)
@@ -510,15 +517,15 @@ class Task:
                 yield piece.content
 
     def open_done(self) -> int:
-        """Return a file descriptor that hangs up when the task's keeper is gone.
+        """Return a file descriptor that hangs up when the task's keeper has exited.
 
-        An event loop can watch this descriptor. When it hangs up, call `refresh`. If the task has not ended then, open
-        a new descriptor.
+        An event loop can watch this descriptor. When the descriptor hangs up, call `refresh`. If the task has not ended
+        then, open a new descriptor.
         """
         return open_done(read.files_of(self._home, self._task))
 
     def as_dict(self) -> TaskDocument:
-        """Return the task as the JSON document that the CLI and the MCP server use too."""
+        """Return the task as a JSON document, the same as in the CLI and the MCP server."""
         return cast("TaskDocument", task_document(self._home, self._task, utc_now()))
 
     def __repr__(self) -> str:
@@ -526,22 +533,28 @@ class Task:
 
 
 def adopt(home: Home, launch: Launch, _: AttemptFiles, held: HeldFiles) -> None:
-    """Let the spawner adopt an orphaned task, which needs a fork of a new keeper."""
+    """Ask the spawner to adopt a task that runs without a keeper.
+
+    Adopting starts a new keeper, which needs a fork, and only the spawner forks.
+    """
     held.close()
     _spawner.ask({"verb": "reconcile", **_place(home), "task": launch.id})
 
 
 def retry_for(home: Home, task: domain.Task, session: str | None, project: str | None) -> None:
-    """Start a new attempt of a task for a session, which gets the ending."""
+    """Start a new attempt of a task.
+
+    The ending of the attempt is reported to `session`.
+    """
     heard = {"session": session, "session_project": project}
     owner = os.getpid() if task.launch.mode == "foreground" else None
     _spawner.ask({"verb": "retry", **_place(home), "task": task.id, "owner": owner, **heard, **inherited()})
 
 
 def _project_here() -> str | None:
-    """Return this program's project; None if its directory is gone.
+    """Return this program's project, or None if the current directory was deleted.
 
-    A call of the SDK must not fail only because this directory is gone.
+    A call of the SDK must not fail only because the current directory was deleted.
     """
     try:
         return project_of(current_directory(os.environ))
@@ -558,9 +571,9 @@ def _id(task: Task | str) -> str:
 
 
 def _several(given: Any) -> list[Any]:
-    """Return the arguments as a list; one argument becomes a list of one.
+    """Return the arguments as a list. A single argument becomes a list with one item.
 
-    A text is one argument. Read as a sequence, each of its letters would be a name.
+    A text is a single argument. If it were read as a sequence, each of its letters would become an argument.
     """
     return [given] if isinstance(given, (str, bytes, os.PathLike, Task)) else list(given)
 
@@ -568,7 +581,7 @@ def _several(given: Any) -> list[Any]:
 def _check_kinds(fields: Mapping[str, Any]) -> None:
     """Raise `UserError` for arguments of a wrong type.
 
-    Otherwise they would fail in the spawner, where the error says less.
+    Without this check, such an argument would fail in the spawner, and the error would be less clear.
     """
     given = [(name, fields[name], kind) for name, kind in _KINDS.items() if fields.get(name) is not None]
     for name, found, kind in (*given, *(("locks", one, str) for one in _several(fields["locks"]))):
@@ -579,7 +592,7 @@ def _check_kinds(fields: Mapping[str, Any]) -> None:
 def _word(word: object) -> str:
     if isinstance(word, (str, bytes, os.PathLike)):
         return os.fsdecode(word)
-    raise UserError(f"{word!r} is not an argument", "give every word of the command as text")
+    raise UserError(f"{word!r} cannot be a word of a command", "give every word of the command as text")
 
 
 def _span(given: Span) -> timedelta | None:
@@ -588,7 +601,10 @@ def _span(given: Span) -> timedelta | None:
 
 
 def seconds_of(given: Span) -> float | None:
-    """Return a span of time in seconds; raise `UserError` if it is not usable."""
+    """Return a span of time in seconds.
+
+    Raises `UserError` if the value is not a span of time of at most ten years.
+    """
     seconds = given.total_seconds() if isinstance(given, timedelta) else given
     try:
         is_usable = seconds is None or 0 <= seconds <= _TEN_YEARS

@@ -1,6 +1,6 @@
-"""An agent session, for programs that are clients themselves.
+"""An agent session, for programs that run agents themselves.
 
-A `Session` returns the endings that are reported to the session, and whether the session may stop.
+A `Session` object returns the endings that are reported to the session, and whether the session may stop.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class Session:
         transcript: str | None = None,
         terminal: str | None = None,
     ) -> HandOffDocument:
-        """Record that the session begins or crosses a boundary; return the hand-off.
+        """Record that the session begins or crosses a boundary, and return the hand-off.
 
-        The `text` of the hand-off is for the model. If this boundary was reported before, the hand-off and its
-        `text` are empty. The notices in the hand-off count as presented. `pid` is the client's process. When this
-        process is gone, the session is over.
+        The hand-off is a digest of background tasks. Its `text` is for the model. If this boundary was recorded before,
+        the hand-off and its `text` are empty. The notices in the hand-off count as presented. `pid` is the client's
+        process. When this process has exited, the session is over.
         """
         if source not in SOURCES:
-            raise UserError(f"source cannot be {source!r}", f"one of: {', '.join(SOURCES)}")
+            raise UserError(f"source cannot be {source!r}", f"give one of: {', '.join(SOURCES)}")
         begun = SessionStart(
             id=self.name,
             project=self.project,
@@ -81,24 +81,25 @@ class Session:
         return cast("HandOffDocument", found)
 
     def end(self, reason: str | None = None) -> None:
-        """End the session and its foreground tasks; its other tasks continue."""
+        """End the session and its foreground tasks. Its background tasks continue."""
         lineage.end(self._home, self.name, self.project, reason, self._adopter)
 
     def edited(self, *paths: str | os.PathLike[str]) -> None:
         """Record that the session has changed these files itself.
 
-        If a task changed the same files at the same time, its report names them.
+        If a task changes the same files at the same time, the report of the task's ending names them.
         """
         for path in paths:
             if not isinstance(path, (str, os.PathLike)):
-                raise UserError(f"{path!r} is no path", "give each path by itself: edited('a.py', 'b.py')")
+                raise UserError(f"{path!r} is not a path", "give each path as an argument: edited('a.py', 'b.py')")
         names = [os.fsdecode(path) for path in paths]
         lineage.note_edits(self._home, self.name, self.project, current_directory(os.environ), names)
 
     def inbox(self, *, acknowledge: bool = False) -> list[NoticeDocument]:
-        """Return the notices that the session has not received yet, each once.
+        """Return the notices that the session has not received yet. Each is returned once.
 
-        The session's next call confirms these notices. With `acknowledge`, they count as received now.
+        The session's next call confirms that these notices arrived. With `acknowledge`, they count as received
+        immediately.
         """
         reconcile(self._home, utc_now(), None, self._adopter)
         with inbox_service.claim(self._home, self.name, self.project, is_turn=True) as claimed:
@@ -110,13 +111,13 @@ class Session:
         return cast("list[NoticeDocument]", found)
 
     def peek(self) -> list[NoticeDocument]:
-        """Return the session's pending notices, at most forty, and leave them pending."""
+        """Return the session's pending notices, at most forty. They stay pending."""
         reconcile(self._home, utc_now(), None, self._adopter)
         seen = inbox_service.peek(self._home, self.name, self.project)
         return cast("list[NoticeDocument]", notice_documents(self._home, seen.tellings, seen.session))
 
     def follow(self) -> Iterator[NoticeDocument]:
-        """Yield the session's notices as they come; sleep in between.
+        """Yield the session's notices as they come, and sleep until the next one comes.
 
         A notice counts as presented once the next one is requested.
         """
@@ -133,7 +134,7 @@ class Session:
         return inbox_service.acknowledge(self._home, notices, self.name, self.project)
 
     def dismiss(self, *notices: str) -> list[str]:
-        """Dismiss notices that no session needs any more.
+        """Dismiss notices, so that no session gets them any more.
 
         Returns the ids of the notices that had not been acknowledged or dismissed before.
         """
@@ -142,7 +143,7 @@ class Session:
     def gate(self, *, wait: bool = False, ceiling: float = gate_service.CEILING_S) -> GateDocument:
         """Return whether the session may stop, and the reason.
 
-        With `wait`, block until it may stop, or for at most `ceiling` seconds.
+        With `wait`, block until the session may stop, but for at most `ceiling` seconds.
         """
         ask = gate_service.wait_at_gate if wait else gate_service.gate
         answer = ask(self._home, self.name, self.project, self._adopter, ceiling)

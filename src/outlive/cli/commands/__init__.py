@@ -1,1 +1,1 @@
-"""One module per command of the command line."""
+"""The commands of the command line, one module per command."""

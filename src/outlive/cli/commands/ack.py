@@ -19,9 +19,12 @@ def act(given: Given) -> int:
 
 
 def close_named(given: Given, verb: str, close: Callable[..., list[str]], outcome: str) -> int:
-    """Close the named notices with the function `close`; print them with `--json`."""
+    """Call the function `close` for the named notices.
+
+    With `--json`, the ids of the closed notices are printed.
+    """
     if not given.words:
-        raise UserError(f"{verb} needs at least one notice", f"outlive {verb} NOTICE...")
+        raise UserError(f"{verb} needs the id of at least one notice", f"outlive {verb} NOTICE...")
     context.begin_trace(wanted=given.trace)
     done = close(context.here(), given.words, context.session(given.session), context.project())
     if given.json:
@@ -35,12 +38,14 @@ COMMAND = Command(
     usage="outlive ack NOTICE... [options]",
     details=(
         "A session can acknowledge the notices that are reported to it, and the notices of tasks that it or a\n"
-        "session of its lineage launched. (A lineage is a session with all sessions that continue it.) If a notice\n"
+        "session of its lineage launched. (A lineage is the chain of sessions that continue each other.) If a notice\n"
         "is reported to no session, every session of the project can acknowledge the notice."
     ),
     options=(
         Option(name="--session", metavar="ID", help="acknowledge for this session (default: the current session)"),
-        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
+        Option(
+            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
+        ),
     ),
     examples=(("outlive ack nt7k2m9q401ended --session s-1", "mark this notice as received"),),
     act=act,

@@ -1,4 +1,4 @@
-"""`outlive adopt`: make a task of a running process."""
+"""`outlive adopt`: turn a running process into a task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def act(given: Given) -> int:
     """Adopt one process, and print the id of its task."""
     if len(given.words) != 1:
         raise UserError(
-            "adopt takes one process", "outlive adopt PID, or outlive adopt ID with the id of a client's own command"
+            "adopt takes one process",
+            "outlive adopt PID, or outlive adopt ID with the id of a client's own background command",
         )
     home = context.here()
     wish = AdoptRequest(
@@ -47,12 +48,12 @@ COMMAND = Command(
     usage="outlive adopt PROCESS",
     details=(
         "PROCESS is a process id, or the id of a command that a client runs in its own background. The process itself\n"
-        "is not changed. From now on it is a task: other commands list it, wait for it and cancel it, and its ending\n"
-        "is reported. If the process writes its output to a file, the output is copied from there. Output to a pipe\n"
-        "or a terminal cannot be read. The exit code is known from Linux 6.15 on. On older kernels, the task ends as\n"
-        "`failed` with the reason `exit_unknown`. Effects of the process are not observed.\n"
-        "Only processes of the same user can be adopted. The client itself, the processes that started this command,\n"
-        "and processes of tasks cannot be adopted."
+        "is not changed. From now on the process is a task: other commands can list it, wait for it and cancel it,\n"
+        "and its ending is reported. If the process writes its output to a file, the output is copied from that file.\n"
+        "Output to a pipe or a terminal cannot be read. The exit code is known on Linux 6.15 and later. On older\n"
+        "kernels, the task ends as `failed` with the reason `exit_unknown`. Outlive does not observe what the process\n"
+        "changes. Only processes of the same user can be adopted. The client itself, the processes that started this\n"
+        "command, and processes of tasks cannot be adopted."
     ),
     options=(
         Option(name="--description", metavar="TEXT", help="describe the task in a few words"),

@@ -10,6 +10,7 @@ from outlive.cli.commands.run import check_before_launch, report, request_of
 from outlive.cli.parser import Command, Given, Option, whole_number
 from outlive.domain.errors import UserError
 from outlive.domain.tasks.command import from_argv
+from outlive.domain.text.units import parse_duration
 from outlive.service.agents.launch import WantedAgent, launch_agent
 from outlive.service.clock import utc_now
 
@@ -17,12 +18,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
 
-# Options of `run` that are about a terminal or about input, which an agent does not have.
+# Options of `run` that `agent` does not have: an agent takes no input while it runs.
 _NOT_FOR_AGENTS = ("--stdin",)
 
 
 def act(given: Given) -> int:
-    """Launch one agent or several, and print what `run` would print."""
+    """Launch one agent, or all agents of a file.
+
+    For one agent, this prints what `run` prints for a task.
+    """
     home = context.here()
     wanted = WantedAgent(
         prompt="" if given.fan_out else _prompt(given),
@@ -37,7 +41,7 @@ def act(given: Given) -> int:
         has_worktree=bool(given.worktree),
         is_traced=bool(given.trace),
     )
-    # The command is replaced by the client's, once the client has been chosen.
+    # `plan_agent` chooses the client, and replaces this command with the client's command.
     request = request_of(home, given, from_argv(("agent",)))
     if given.fan_out:
         return _fan_out(home, given, wanted)
@@ -46,10 +50,13 @@ def act(given: Given) -> int:
 
 
 def _prompt(given: Given) -> str:
-    """Return the prompt: the words after `--`, one word, or all of standard input."""
+    """Return the prompt.
+
+    The prompt is the text after `--`, or a single word. If this text is `-`, the prompt is read from standard input.
+    """
     words = given.rest if given.rest is not None else given.words
     if given.rest is not None and given.words:
-        raise UserError(f"{given.words[0]!r} stands before `--`", "options first, then --, then the prompt")
+        raise UserError(f"{given.words[0]!r} stands before `--`", "give the options first, then --, then the prompt")
     if given.rest is None and len(words) > 1:
         raise UserError("the prompt has several words and no `--` before them", "outlive agent -- PROMPT")
     if list(words) != ["-"]:
@@ -58,7 +65,9 @@ def _prompt(given: Given) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UserError("the prompt on standard input is not UTF-8", "convert it first: iconv -t UTF-8") from error
+        raise UserError(
+            "the prompt on standard input is not UTF-8", "convert the prompt first: iconv -t UTF-8"
+        ) from error
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -71,10 +80,13 @@ def _fan_out(home: Home, given: Given, wanted: WantedAgent) -> int:
     from outlive.service.agents.fan_out import launch_all, read_list
 
     if given.words or given.rest is not None:
-        raise UserError("the prompts are in the file of --fan-out", "leave out the prompt")
+        raise UserError(
+            "a prompt and --fan-out cannot be given together", "leave out the prompt; the file has the prompts"
+        )
     if given.key is not None or given.resume is not None or given.wait is not None:
         raise UserError(
-            "--key, --resume and --wait are for one agent", "leave them out, and use `outlive wait --group`"
+            "--key, --resume and --wait cannot be used with --fan-out",
+            "leave them out; `outlive wait --group` waits for all agents",
         )
     listed = read_list(given.fan_out, wanted)
     request = request_of(home, given, from_argv(("agent",)))
@@ -93,54 +105,88 @@ def _dollars(text: str) -> float:
     except ValueError:
         found = -1.0
     if not 0 < found < 1e6:
-        raise UserError(f"{text[:40]!r} is not an amount of money", "US dollars, such as 2.50")
+        raise UserError(f"{text[:40]!r} is not an amount of money", "give US dollars, such as 2.50")
     return found
 
 
 def _positive(text: str) -> int:
     if (found := whole_number(text)) == 0:
-        raise UserError("0 would end the agent before it began", "give a number of 1 or more")
+        raise UserError("a limit of 0 would end the agent before it began", "give a number of 1 or more")
     return found
 
 
+# This option replaces the option of `run`, because an agent is ended for lack of progress, not for lack of output.
+_IDLE_TIMEOUT = Option(
+    name="--idle-timeout",
+    metavar="D",
+    help="end the attempt if the agent makes no progress for this time; progress is text, or the beginning or end of a "
+    "tool call (while a tool runs, the limit is one hour)",
+    parse=parse_duration,
+)
+
 COMMAND = Command(
     name="agent",
-    summary="launch a background agent; prints the id of its task",
+    summary="launch a background agent, and print the id of its task",
     usage="outlive agent [options] -- PROMPT    or    outlive agent [options] - < FILE",
     has_command=True,
     details=(
-        "Runs a coding agent without a terminal: Claude Code, Codex, OpenCode, Gemini CLI, or any program that\n"
-        "your settings describe. The agent has your rights, and it cannot ask you anything while it works.\n"
-        "If its model is unavailable, Outlive tries the next model of --fallback. `outlive result ID` prints\n"
-        "the answer, and `outlive transcript ID` prints what the agent did."
+        "This command runs a coding agent without a terminal: Claude Code, Codex, OpenCode, Gemini CLI, or any\n"
+        "program that your settings describe. The agent has your rights, and it cannot ask you anything while it\n"
+        "works. If its model is unavailable, Outlive tries the next model of --fallback. `outlive result ID` prints\n"
+        "the answer, and `outlive transcript ID` prints what the agent said and did."
     ),
     options=(
-        Option(name="--client", metavar="NAME", help="claude, codex, opencode, gemini, or a name of your settings"),
-        Option(name="--model", metavar="M", help="the model, as the client names it"),
+        Option(
+            name="--client",
+            metavar="NAME",
+            help="use this client: claude, codex, opencode, gemini, or a client that your settings define",
+        ),
+        Option(name="--model", metavar="M", help="use this model; give the client's own name for the model"),
         Option(
             name="--fallback",
             metavar="LIST",
-            help="models to try if one is unavailable: M2,CLIENT:M3",
+            help="try these models, in this order, if a model is unavailable: M2,CLIENT:M3",
         ),
-        Option(name="--category", metavar="NAME", help="a category of your settings, with its model and limits"),
-        Option(name="--resume", metavar="ID", help="continue the session of that task, or this session of the client"),
-        Option(name="--budget", metavar="USD", help="end it when it has cost more", parse=_dollars),
-        Option(name="--max-tokens", metavar="N", help="end it when it has used more tokens", parse=_positive),
-        Option(name="--max-turns", metavar="N", help="end it when it begins another turn", parse=_positive),
-        Option(name="--worktree", help="give it a git worktree and a branch of its own"),
+        Option(
+            name="--category", metavar="NAME", help="use the model and the limits of this category of your settings"
+        ),
+        Option(
+            name="--resume",
+            metavar="ID",
+            help="continue the session of the task with this id, or the client's session with this id",
+        ),
+        Option(name="--budget", metavar="USD", help="end the agent when it has cost more than this", parse=_dollars),
+        Option(
+            name="--max-tokens",
+            metavar="N",
+            help="end the agent when it has used more tokens than this",
+            parse=_positive,
+        ),
+        Option(name="--max-turns", metavar="N", help="end the agent when it begins turn N+1", parse=_positive),
+        Option(name="--worktree", help="give the agent its own git worktree and branch"),
         Option(
             name="--fan-out",
             metavar="FILE",
-            help="launch each line as an agent, all as one group: a prompt, or JSON with prompt, model, ...",
+            help="launch one agent for each line of FILE, as a group; a line is a prompt, or JSON (prompt, model, ...)",
         ),
-        Option(name="--trace", help="record why each model was chosen (`decisions.jsonl` in the task's directory)"),
-        *(option for option in RUN.options if option.name not in _NOT_FOR_AGENTS),
+        Option(name="--trace", help="record in `decisions.jsonl` of the task's directory why each model was chosen"),
+        *(
+            _IDLE_TIMEOUT if option.name == _IDLE_TIMEOUT.name else option
+            for option in RUN.options
+            if option.name not in _NOT_FOR_AGENTS
+        ),
     ),
     examples=(
-        ("outlive agent -- 'Review the last commit'", "prints an id such as t7k2m9q4"),
-        ("outlive agent --client codex --fallback claude:opus -- 'Fix the build'", "another model if one is down"),
-        ("outlive agent --worktree --model sonnet - < task.md", "the prompt of a file, in a worktree of its own"),
-        ("outlive agent --resume t7k2 -- 'Yes, delete it'", "answers what an agent has asked"),
+        ("outlive agent -- 'Review the last commit'", "launch an agent, and print an id such as t7k2m9q4"),
+        (
+            "outlive agent --client codex --fallback claude:opus -- 'Fix the build'",
+            "use Claude's opus if Codex's model is unavailable",
+        ),
+        (
+            "outlive agent --worktree --model sonnet - < task.md",
+            "read the prompt from a file, and give the agent its own worktree",
+        ),
+        ("outlive agent --resume t7k2 -- 'Yes, delete it'", "answer the question with which an agent has ended"),
     ),
     act=act,
 )

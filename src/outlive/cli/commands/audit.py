@@ -19,7 +19,7 @@ _MOST_OF_A_KIND = 20
 
 
 def act(given: Given) -> int:
-    """Print the findings; with `--rebuild`, restore missing records first."""
+    """Print the inconsistencies. With `--rebuild`, restore missing records first."""
     home, now = context.here(), utc_now()
     rebuilt: list[str] = []
     if given.rebuild:
@@ -56,7 +56,7 @@ def _print_kind(kind: str, found: list[Finding], most: int | None) -> None:
         name = f"{finding.task} " if finding.task else ""
         print(f"{kind}: {name}{shown(finding.what)}\n    repair: {shown(finding.mend)}")
     if most is not None and len(found) > most:
-        print(f"{kind}: {len(found) - most} more tasks\n    outlive audit --all names them")
+        print(f"{kind}: {len(found) - most} more tasks\n    outlive audit --all names all of them")
 
 
 COMMAND = Command(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Cancel tasks, and print the outcome of each."""
+    """Cancel tasks, and print the outcome for each task."""
     home = context.here()
     ids = _meant(home, given)
     if given.descendants:
@@ -51,12 +51,12 @@ def _meant(home: Home, given: Given) -> list[str]:
             if ended is not None and not given.descendants and not leftovers_of(home, task):
                 raise Conflict(
                     f"task {task.id} is {task.state} and cannot be cancelled",
-                    f"it ended {ago(ended, utc_now())} ago, and none of its processes runs; "
+                    f"the task ended {ago(ended, utc_now())} ago, and none of its processes runs; "
                     f"`outlive show {task.id}` tells how it ended",
                 )
         return [task.id for task in tasks]
     if given.group is not None:
-        # A group belongs to a project, and a session may have worked in several projects.
+        # A group belongs to one project. A session may have worked in several projects, so the project is given too.
         members = Selection(project=context.project(), session=given.session, group=given.group, states=LIVE)
         return [task.id for task in select_group(home, members, launch_adopter)]
     tasks = select(home, context.session_or_project(home, given.session).but(states=LIVE), launch_adopter)
@@ -70,7 +70,7 @@ def _sentence(outcome: Cancelled) -> str:
     if outcome.took:
         return line
     if outcome.late:
-        how = "its end was not seen" if outcome.task.state == "lost" else "it had ended by itself"
+        how = "its end was not observed" if outcome.task.state == "lost" else "it had ended by itself"
         return f"too late to cancel, {how}: {line}"
     if outcome.is_done:
         count = "the process" if len(outcome.ended) == 1 else f"the {len(outcome.ended)} processes"
@@ -92,7 +92,7 @@ COMMAND = Command(
     options=(
         Option(name="--group", metavar="NAME", takes="group", help="end the running tasks of this group"),
         Option(name="--session", metavar="ID", help="end the running tasks of this session"),
-        Option(name="--descendants", help="end also the tasks that were launched inside these tasks"),
+        Option(name="--descendants", help="also end the tasks that were launched inside these tasks"),
         Option(name="--all", help="end every running task of this session, or of this project outside of a session"),
     ),
     examples=(("outlive cancel t7k2", "end the task and every process that it started"),),

@@ -1,4 +1,7 @@
-"""`outlive completion`: print the script by which a shell asks for candidates."""
+"""`outlive completion`: print the completion script of a shell.
+
+The script calls this command to get the candidates for the next word.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def act(given: Given) -> int:
-    """Print the script of a shell, or the candidates that a script asks for."""
-    # Scripts of older versions, which users may have saved in files, ask for `tasks` and `groups`.
+    """Print the completion script of a shell, or candidates for such a script."""
+    # Completion scripts of older versions ask for `tasks` and `groups`. Users may have saved such scripts in files.
     if given.words in (["candidates"], ["tasks"], ["groups"]):
         return _print_answer(given.words[0], given.rest or [])
     if len(given.words) != 1 or given.words[0] not in SHELLS:
-        raise UserError("completion takes the name of a shell", f"one of: {', '.join(SHELLS)}")
+        raise UserError("completion takes the name of a shell", f"give one of: {', '.join(SHELLS)}")
     shell = given.words[0]
     from outlive.cli import completion
 
@@ -36,12 +39,12 @@ def act(given: Given) -> int:
 
 
 def _print_answer(what: str, words: Sequence[str]) -> int:
-    """Print one candidate per line; print nothing after an error."""
+    """Print one candidate per line, or nothing after an error."""
     try:
         from outlive.cli.completion import candidates
 
         lines = candidates.answer(words) if what == "candidates" else list(getattr(candidates, what)())
-    except Exception:  # noqa: BLE001 - an error text would appear in the line that the user edits
+    except Exception:  # noqa: BLE001 - the text of an error would appear in the line that the user edits
         lines = []
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
@@ -66,11 +69,11 @@ COMMAND = Command(
         ),
         (
             "outlive completion bash > ~/.local/share/bash-completion/completions/outlive",
-            "install the completion for bash; needs the package bash-completion, which loads the file when needed",
+            "install the completion for bash; this needs the package bash-completion, which loads the file when needed",
         ),
         (
             "outlive completion zsh > ~/.zfunc/_outlive",
-            "install the completion for zsh; any directory in its `fpath` works",
+            "install the completion for zsh; any directory in the `fpath` of zsh works",
         ),
     ),
     act=act,

@@ -18,7 +18,9 @@ COMMAND = Command(
     usage="outlive dismiss NOTICE...",
     options=(
         Option(name="--session", metavar="ID", help="dismiss for this session (default: the current session)"),
-        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
+        Option(
+            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
+        ),
     ),
     examples=(("outlive dismiss nt7k2m9q401ended", "close this notice; no session gets it any more"),),
     act=act,

@@ -1,4 +1,4 @@
-"""`outlive doctor`: test with canary tasks whether launches and hooks work here."""
+"""`outlive doctor`: test with small tasks whether launches and hooks work here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = {True: "works", False: "BLOCKED", None: "-"}
 
 
 def act(given: Given) -> int:
-    """Test launching and observing, then the hooks of clients, and print the results."""
+    """Test launches, observing and the hooks of clients, and print the results."""
     if given.words:
         raise UserError("doctor takes no words", "name a client with --client NAME")
     found = [check_settings(os.environ, project_of(current_directory(os.environ)))]
@@ -39,10 +39,10 @@ COMMAND = Command(
     summary="test with small tasks whether launches and the clients' hooks work here",
     usage="outlive doctor [options]",
     details=(
-        "This command checks every client into which Outlive was installed. It starts the client once, to see\n"
+        "This command checks every client into which Outlive was installed. It starts each client once, to see\n"
         "whether the client calls Outlive's hooks. The client runs in an empty directory, with a local model server\n"
-        "that refuses to answer. The command also checks whether tasks survive that the client's shell launches.\n"
-        "Then it calls the hooks itself. It checks whether a new session gets a hand-off, whether endings are\n"
+        "that refuses to answer. The command also checks whether tasks that the client's shell launches survive the\n"
+        "client. Then it calls the hooks itself. It checks whether a new session gets a hand-off, whether endings are\n"
         "reported, whether the gate keeps a session from stopping, and whether an idle session is woken. The exit\n"
         "code is 1 if a launch or a hook is blocked."
     ),

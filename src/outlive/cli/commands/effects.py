@@ -92,14 +92,14 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
 
 
 def _first(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the first lines, and then the number of further lines."""
+    """Yield the first lines, and then a line with the number of further lines."""
     yield from lines[:_MOST]
     if len(lines) > _MOST:
         yield f"  and {len(lines) - _MOST:,} more"
 
 
 def _paths(paths: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each path; many paths are counted by directory."""
+    """Yield a line for each path, or for each directory if there are many paths."""
     for entry in fold(paths, _MOST):
         below = "" if entry.count == 1 else f"{entry.count:,} below "
         yield f"  {below}{one_line(entry.path, 200)}"
@@ -131,10 +131,11 @@ COMMAND = Command(
     takes="task",
     details=(
         "A window is a time span in which a file differed from what the task found, even if the file was restored\n"
-        "later. The level tells how Outlive knows the changes. `observed`: from the task's system calls. `partial`:\n"
-        "the same, with gaps that the output names. `watched`: from reports of the file system. `compared`: from two\n"
-        "snapshots of the repository. With `watched` and `compared`, it is not known which program made a change.\n"
-        "Datagrams that are sent without a connection are not seen."
+        "later. The level tells how Outlive knows the changes. `observed` means: from the task's system calls.\n"
+        "`partial` means: from its system calls too, but with gaps that the output names. `watched` means: from\n"
+        "reports of the file system. `compared` means: from two snapshots of the repository. With `watched` and\n"
+        "`compared`, it is not known which program made a change. Datagrams that are sent without a connection are\n"
+        "not observed."
     ),
     options=(
         Option(name="--open", help="print only the windows that are open now"),
@@ -145,6 +146,6 @@ COMMAND = Command(
             parse=whole_number,
         ),
     ),
-    examples=(("outlive effects t7k2 --open", "print which files the task has changed and not restored"),),
+    examples=(("outlive effects t7k2 --open", "print which files the task has changed and not restored yet"),),
     act=act,
 )

@@ -12,7 +12,7 @@ from outlive.service.sessions.gate import CEILING_S, gate, gate_document, wait_a
 
 
 def act(given: Given) -> int:
-    """Print whether the session may stop; with `--wait`, wait until it may."""
+    """Print whether the session may stop. With `--wait`, first wait until it may stop."""
     context.begin_trace(wanted=given.trace)
     home = context.here()
     ceiling = CEILING_S if given.ceiling is None else given.ceiling.total_seconds()
@@ -33,9 +33,9 @@ COMMAND = Command(
     usage="outlive gate [options]",
     refuses_words=True,
     details=(
-        "A session should wait for its running tasks with --notify all, end or output, for child sessions at\n"
-        "work in its client (OpenCode), and for endings that were not reported to it. Lost tasks do not keep a\n"
-        "session from stopping. After the ceiling, it may stop in any case."
+        "A session should wait for its running tasks that have --notify all, end or output, for child sessions that\n"
+        "work in its client (OpenCode), and for endings that were not reported to it. It need not wait for lost\n"
+        "tasks. After the time of --ceiling, the session may stop in any case."
     ),
     options=(
         Option(name="--session", metavar="ID", help="ask for this session (default: the current session)"),
@@ -47,7 +47,9 @@ COMMAND = Command(
             parse=parse_duration,
         ),
         Option(name="--exit-code", help="exit with 1 if the session should wait"),
-        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
+        Option(
+            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
+        ),
     ),
     examples=(("outlive gate --session s-1 --exit-code", "exit with 1 while the session should wait"),),
     act=act,

@@ -1,4 +1,4 @@
-"""`outlive guard`: whether running or failed tasks have left paths changed."""
+"""`outlive guard`: print which tasks have changed paths and may restore them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from outlive.service.effects.guard import answer_document, answer_lines, coming_
 
 
 def act(given: Given) -> int:
-    """Print `clear`, or the tasks that hold the paths in a changed state."""
+    """Print the tasks that have changed the paths and may restore them, or `clear`."""
     if [bool(given.words), given.command is not None, given.rest is not None].count(True) != 1 or given.rest == []:
         raise UserError("guard takes paths, or one command", "outlive guard src/a.py; outlive guard -- git add .")
     home, directory, now = context.here(), context.directory(given.cwd), utc_now()
@@ -33,7 +33,10 @@ def act(given: Given) -> int:
 
 
 def _check_no_command(words: list[str], directory: str) -> None:
-    """Raise `UserError` for a command without `--`: its words would be taken as paths."""
+    """Raise `UserError` for a command without `--`.
+
+    Otherwise, the words of the command would be taken as paths.
+    """
     if len(words) < 2 or "/" in words[0] or os.path.lexists(os.path.join(directory, words[0])):
         return
     from shutil import which
@@ -41,7 +44,8 @@ def _check_no_command(words: list[str], directory: str) -> None:
     if which(words[0]) is not None:
         line = from_argv(words).text
         raise UserError(
-            f"{words[0]!r} is a program and no file here", f"put `--` before a command: outlive guard -- {line}"
+            f"{words[0]!r} is a program, and there is no such file here",
+            f"put `--` before a command: outlive guard -- {line}",
         )
 
 
@@ -52,14 +56,15 @@ COMMAND = Command(
     has_command=True,
     details=(
         "A running task holds a file if the task has changed the file and may restore it. A reader of such a file is\n"
-        "misled, and an edit gets in the way of the task. A directory stands for all files in it. git, tests and\n"
-        "builds use the whole tree. Inside a task, files that this task holds do not count. A task that ended\n"
-        "without success is named while a file is still as the task left it: for an hour, or for a day if its ending\n"
-        "was not reported.\n"
-        "A command takes files away if it changes them for a while, as `git stash` does. The answer is `cannot tell`\n"
-        "(in JSON `unread` and `unknown`) if a word of the command has an unknown value, such as a variable, if the\n"
-        "program is unknown, or if a running task is not observed and its command takes files away. A task whose\n"
-        "command will take files away, but has not yet, is named after the answer."
+        "misled, and an edit of the file disturbs the task. A directory stands for all files in\n"
+        "the directory. git, tests and builds use all files of the worktree. If this command runs inside a task, the\n"
+        "files that this task holds do not count. A task that ended without success is named as long as a file is\n"
+        "as the task left it, for at most one hour. If its ending was not reported, the limit is one day.\n"
+        "A command takes files away if it changes them for a while, as `git stash` does. The answer is `cannot\n"
+        "tell` (in JSON `unread` and `unknown`) if a word of the command has an unknown value, such as a variable, or\n"
+        "if the program is unknown. The answer is also `cannot tell` if a running task is not observed and the task's\n"
+        "command takes files away. A task whose command will take files away, but has not done so yet, is named after\n"
+        "the answer."
     ),
     options=(
         Option(name="--command", metavar="TEXT", help="check this command, given as one shell text"),
@@ -69,13 +74,13 @@ COMMAND = Command(
             takes="directory",
             help="check for this working directory (default: the current directory)",
         ),
-        Option(name="--exit-code", help="exit with 1 if a file is held, or if that is not known"),
+        Option(name="--exit-code", help="exit with 1 if a task holds a file, or if that is not known"),
     ),
     examples=(
-        ("outlive guard -- git add .", "print whether a task holds a file of this tree"),
+        ("outlive guard -- git add .", "print whether a task holds a file of this worktree"),
         (
             "outlive guard --command 'git commit -am done' --exit-code",
-            "exit with 1 while a task has a stash that is not popped",
+            "exit with 1 while a task has stashed files and not restored them",
         ),
     ),
     act=act,

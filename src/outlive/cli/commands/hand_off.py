@@ -1,4 +1,7 @@
-"""`outlive hand-off`: print the hand-off of a session again."""
+"""`outlive hand-off`: print the hand-off of a session again.
+
+The hand-off is the digest of background tasks that a session gets when it begins or continues.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from outlive.service.sessions.hand_off import hand_off_again, hand_off_document
 
 
 def act(given: Given) -> int:
-    """Print the hand-off; no notice counts as presented."""
+    """Print the hand-off. The notices in it do not count as presented."""
     context.begin_trace(wanted=given.trace)
     home = context.here_for_reading()
     session, project = context.own_session(given.session), context.project()
@@ -22,7 +25,8 @@ def act(given: Given) -> int:
     seen = peek(home, session, project)
     if seen.owed is None:
         raise UserError(
-            f"session {session} is not known in {project}", "`outlive session begin` records it; or cd to its project"
+            f"session {session} is not known in {project}",
+            "`outlive session begin` records a session; if the session belongs to another project, cd to that project",
         )
     handed = hand_off_again(home, seen.owed, seen.tellings)
     if given.json:
@@ -38,14 +42,16 @@ COMMAND = Command(
     usage="outlive hand-off [options]",
     refuses_words=True,
     details=(
-        "Prints the same text as `session begin`. No notice counts as reported, so the command can be repeated. If\n"
-        "there is nothing to report, it prints nothing."
+        "This command prints the same text as `session begin`. The notices in the text do not count as reported, so\n"
+        "the command can be repeated. If there is nothing to report, it prints nothing."
     ),
     options=(
         Option(
             name="--session", metavar="ID", help="print the hand-off of this session (default: the current session)"
         ),
-        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
+        Option(
+            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
+        ),
     ),
     examples=(
         (

@@ -6,7 +6,10 @@ from outlive.cli.parser import Command, Given, Option
 
 
 def act(_: Given) -> int:
-    """Return 0; never called, because `main` calls `outlive.hooks.entry` instead."""
+    """Return 0.
+
+    This function is never called, because `main` calls `outlive.hooks.entry` instead.
+    """
     return 0
 
 
@@ -17,8 +20,8 @@ COMMAND = Command(
     takes=("claude", "codex", "gemini", "opencode", "openclaw", "cursor"),
     details=(
         "`outlive install` writes calls of this command into a client's configuration. The exit code is 0 even after\n"
-        "an error, so that the client continues. One line on stderr then names the error. Only the event Wake, which\n"
-        "wakes an idle session, ends with exit code 2."
+        "an error, so that the client continues. One line on stderr then names the error. Only the event Wake\n"
+        "ends with exit code 2, to wake an idle session."
     ),
     options=(
         Option(

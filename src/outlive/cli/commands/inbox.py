@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 def act(given: Given) -> int:
     """Claim the notices, print them, and then mark them as presented."""
     if given.follow and given.peek:
-        raise UserError("--follow marks notices as reported, and --peek does not", "give only one of them")
+        raise UserError(
+            "--follow and --peek cannot be used together", "give only one of them; --follow marks notices as reported"
+        )
     context.begin_trace(wanted=given.trace)
     home = context.here()
     session, project = context.own_session(given.session), context.project()
@@ -49,7 +51,7 @@ def act(given: Given) -> int:
 
 
 def _follow(home: Home, session: str, project: str, given: Given) -> int:
-    """Print one line of JSON for each notice, as long as the output has a reader."""
+    """Print one line of JSON for each notice, until the reader of the output is gone."""
     from outlive.linux.reader_gone import reader_of_output, watch_departures
     from outlive.service.notices.follow_inbox import follow_inbox
 
@@ -86,7 +88,7 @@ COMMAND = Command(
         "At most 40 notices are printed at once. `more` in JSON, or the last line, gives the number of further\n"
         "notices. The session's next call confirms that the printed notices arrived. Notices that were never\n"
         "confirmed are printed again when the session next begins, resumes, or is compacted. If there are no\n"
-        "notices, nothing is printed, except for a short line on a terminal."
+        "notices, the command prints `no new notices` on a terminal, and nothing otherwise."
     ),
     options=(
         Option(
@@ -95,7 +97,9 @@ COMMAND = Command(
         Option(name="--peek", help="print the notices, but do not count them as reported"),
         Option(name="--follow", help="block, and print each new notice as a line of JSON"),
         Option(name="--ack", help="mark the printed notices as received"),
-        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
+        Option(
+            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
+        ),
     ),
     examples=(
         ("outlive inbox --session s-1", "print the endings that were not reported to s-1 yet"),

@@ -1,4 +1,4 @@
-"""`outlive install`: change the configuration of agent clients, and show it first."""
+"""`outlive install`: add Outlive to agent clients, and show the changes first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class Plans:
         self.skipped: list[tuple[str, UserError]] = []
 
     def add(self, name: str, plan: Callable[[], Sequence[Change]]) -> None:
-        """Plan the changes of one client; skip it after an error unless the user named it."""
+        """Plan the changes of one client.
+
+        After an error, the client is skipped. If the user named the client, the error is raised instead.
+        """
         try:
             changes = plan()
             check_possible(changes)
@@ -52,12 +55,15 @@ class Plans:
 
     @property
     def changes(self) -> list[Change]:
-        """All planned changes, including those of files that stay the same."""
+        """All planned changes, also for files whose content will stay the same."""
         return [change for _, changes in self.made for change in changes]
 
 
 def act(given: Given) -> int:
-    """Plan the changes of clients, show them, and make them if confirmed or `--yes`."""
+    """Plan the changes of clients, show them, and make them if the user agrees.
+
+    With `--yes`, the changes are made without asking.
+    """
     home, plans = context.here(), Plans(given)
     for name, targets in named_targets(given, given.guard or "advise", is_trusted=not given.untrusted):
         plans.add(name, partial(plan_install, home, name, targets))
@@ -65,7 +71,10 @@ def act(given: Given) -> int:
 
 
 def named_targets(given: Given, guard: str, *, is_trusted: bool) -> list[tuple[str, list[Target]]]:
-    """Return the files to change, by the name under which their originals are kept."""
+    """Return the files to change for each client or plugin folder.
+
+    The name of a client or folder is also the name under which the original files are kept.
+    """
     if given.words:
         raise UserError(
             f"this command takes no words, but {given.words[0]!r} is given", "name a client with --client NAME"
@@ -104,13 +113,13 @@ def carry_out(given: Given, plans: Plans, do: Callable[[str, Sequence[Change]], 
         _print_outcome(plans, done if is_wanted else "")
     if changed and not is_wanted and not given.dry_run and not _may_ask(given):
         raise UserError(
-            "nothing was changed, because there is no terminal to ask on", "--yes makes the changes that are shown"
+            "nothing was changed, because there is no terminal to ask on", "--yes makes the changes without asking"
         )
     return 0
 
 
 def _print_outcome(plans: Plans, done: str) -> None:
-    """Print which clients were changed, and which had nothing to change."""
+    """Print which clients were changed, and which clients needed no change."""
     for change in plans.changes:
         if change.left_out:
             print(change.left_out)
@@ -130,7 +139,7 @@ def _row(name: str, changes: Sequence[Change]) -> dict[str, object]:
 
 
 def _may_ask(given: Given) -> bool:
-    """Return whether a person sees the changes and can answer."""
+    """Return whether stdin and stdout are a terminal, so that the user can be asked."""
     return not given.json and os.isatty(0) and os.isatty(1)
 
 
@@ -146,12 +155,12 @@ CLIENT = Option(
     help="choose the client (default: auto, all clients that are found)",
     choices=("auto", *CLIENTS),
 )
-DRY_RUN = Option(name="--dry-run", help="show the changes, and make none")
+DRY_RUN = Option(name="--dry-run", help="show the changes, and do not make them")
 PLUGIN = Option(
     name="--plugin",
     metavar="DIR",
     takes="directory",
-    help="claude: use a plugin in this folder, not the user's settings",
+    help="claude: write a plugin into this folder, and do not change the user's settings",
 )
 YES = Option(name="--yes", help="make the changes without asking; required without a terminal")
 
@@ -162,9 +171,9 @@ COMMAND = Command(
     details=(
         "This command adds hooks to the user's own configuration, and a skill if the client has skills. Other\n"
         "content of the configuration stays unchanged, byte for byte. The changes are shown first. Files of a\n"
-        "repository are never used or changed. If stdin or stdout is no terminal, or with --json, the changes are\n"
-        "made only with --yes. Without --yes the exit code is then 2. Without --client, a client that cannot be\n"
-        "changed is skipped and named."
+        "repository are never used or changed. If stdin or stdout is not a terminal, or if --json is given, the\n"
+        "changes are made only with --yes, and without --yes the exit code is 2. If --client is not given, a client\n"
+        "that cannot be changed is skipped and named."
     ),
     options=(
         CLIENT,
@@ -175,12 +184,14 @@ COMMAND = Command(
             help="choose what the hooks do about nohup, &, sleep and pkill",
             choices=GUARDS,
         ),
-        Option(name="--untrusted", help="codex: do not mark the hooks as trusted; a person has to do that"),
+        Option(
+            name="--untrusted", help="codex: do not mark the hooks as trusted; the user then has to do that in Codex"
+        ),
         DRY_RUN,
         YES,
     ),
     examples=(
-        ("outlive install --dry-run", "show the changes, and make none"),
+        ("outlive install --dry-run", "show the changes, and do not make them"),
         (
             "outlive install --client claude --plugin ./outlive-plugin",
             "write a plugin folder for `claude --plugin-dir`",

@@ -69,7 +69,7 @@ def act(given: Given) -> int:
     if more:
         print(f"... and more: outlive list --limit {limit * 5}")
     if foreign := _foreign(home, given):
-        print(f"not kept by Outlive, but by a client itself ({len(foreign)}); `outlive adopt ID` makes a task of one:")
+        print(f"commands that a client itself runs ({len(foreign)}); `outlive adopt ID` turns one into a task:")
         print("\n".join(foreign_line(one, now) for one in foreign))
     return 0
 
@@ -83,7 +83,10 @@ def _foreign(home: Home, given: Given) -> list[ClientTask]:
 
 
 def _print_table(home: Home, tasks: Sequence[Task], now: datetime, *, of_all: bool) -> None:
-    """Print one line for each task, and a second line with details for some tasks."""
+    """Print one line for each task.
+
+    A running, lost or waiting task may get a second line: its last output, or why it was lost or waits.
+    """
     rows = [
         (
             task.id,
@@ -105,7 +108,10 @@ def _print_table(home: Home, tasks: Sequence[Task], now: datetime, *, of_all: bo
 
 
 def _directory(task: Task, *, of_all: bool) -> str:
-    """Return the directory of a task, relative to its project unless `of_all`."""
+    """Return the directory of a task, relative to the task's project.
+
+    With `of_all`, the path is absolute, because the tasks are of several projects. The beginning of a long path is cut.
+    """
     project, cwd = task.launch.project, task.launch.cwd
     if not of_all:
         project, cwd = "", os.path.relpath(cwd, project)
@@ -131,7 +137,10 @@ def _below(home: Home, task: Task) -> str:
 
 
 def _nothing(given: Given) -> str:
-    """Return the text for an empty list; it names the group, which may be wrong."""
+    """Return the text for an empty list.
+
+    The text names the given group, because the user may have mistyped its name.
+    """
     what = "no tasks" if given.group is None else f"no tasks of the group {one_line(given.group, 60)}"
     return what if given.all else f"{what} in this project (outlive list --all shows the tasks of every project)"
 
@@ -144,7 +153,7 @@ def _span_or_moment(text: str) -> timedelta | datetime:
     try:
         return moment_of(text)
     except UserError as error:
-        raise UserError(error.message, f"write it as 90s, 15m, 2h or 7d; or {error.hint}") from None
+        raise UserError(error.message, f"write a time span as 90s, 15m, 2h or 7d; or {error.hint}") from None
 
 
 COMMAND = Command(
@@ -167,7 +176,7 @@ COMMAND = Command(
         Option(
             name="--since",
             metavar="WHEN",
-            help="list only tasks launched within this time span, or after this time",
+            help="list only tasks that were launched within this time span, or after this time",
             parse=_span_or_moment,
         ),
     ),

@@ -1,4 +1,4 @@
-"""`outlive mcp`: serve the commands as tools for a client that speaks MCP."""
+"""`outlive mcp`: the MCP server, which offers the commands as tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LAST_PORT = 65535
 
 
 def act(given: Given) -> int:
-    """Serve until the client disconnects, or the process is asked to end."""
+    """Serve until the client disconnects, or until this process gets a signal to end."""
     home, directory = context.here(), context.directory(given.project)
     try:
         from outlive.mcp.start_server import open_http, serve_stdio
@@ -22,8 +22,8 @@ def act(given: Given) -> int:
         raise Unavailable(
             f"the MCP server needs a package that is not installed: {error.name}", "pip install 'outlive[mcp]'"
         ) from error
-    # The command line runs without garbage collection, because it lives for milliseconds. A server needs garbage
-    # collection. The imported modules never become garbage, so freeze() excludes them.
+    # Other commands run without garbage collection, because they exit after some milliseconds. A server needs garbage
+    # collection. The imported modules never become garbage, so freeze() excludes them from it.
     gc.freeze()
     gc.enable()
     if given.http is None:
@@ -42,7 +42,10 @@ def act(given: Given) -> int:
 
 
 def _port(text: str) -> int:
-    """Return a port number; raise `ValueError` for a text that is no port number."""
+    """Return a text as a port number.
+
+    Raises `ValueError` for a text that is not a port number.
+    """
     number = whole_number(text)
     if number > _LAST_PORT:
         raise ValueError(text)
@@ -51,22 +54,24 @@ def _port(text: str) -> int:
 
 COMMAND = Command(
     name="mcp",
-    summary="serve the commands as tools, for clients that speak MCP",
+    summary="serve the commands as tools to a client that uses MCP",
     usage="outlive mcp [options]",
     refuses_words=True,
     details=(
         "Without --http, this command serves the client that started it, on stdin and stdout. With --http, it serves\n"
         "all callers on loopback that send the token. The tool `run` launches a task only if the client's own shell\n"
-        "is known to be neither sandboxed nor restricted, or with OUTLIVE_MCP_RUN=on. This command needs `pip\n"
+        "is known to be neither sandboxed nor restricted, or if OUTLIVE_MCP_RUN=on is set. This command needs `pip\n"
         "install 'outlive[mcp]'`."
     ),
     options=(
-        Option(name="--http", metavar="PORT", help="serve over HTTP on this port; 0 means any free port", parse=_port),
+        Option(
+            name="--http", metavar="PORT", help="serve over HTTP on this port, or on any free port for 0", parse=_port
+        ),
         Option(
             name="--project",
             metavar="DIR",
             takes="directory",
-            help="use this directory for callers that name none (default: the current directory)",
+            help="use this directory for callers that do not name a directory (default: the current directory)",
         ),
     ),
     examples=(

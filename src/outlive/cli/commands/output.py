@@ -55,7 +55,10 @@ def act(given: Given) -> int:
 
 
 def _start(files: AttemptFiles, given: Given) -> int:
-    """Return the offset of the first byte to print: of --since, of --tail, or 0."""
+    """Return the offset of the first byte to print.
+
+    `--since` or `--tail` decides it. Without these options, it is 0.
+    """
     if given.since is not None:
         return int(given.since)
     if given.tail is None:
@@ -66,7 +69,8 @@ def _start(files: AttemptFiles, given: Given) -> int:
 def _whole_lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the output in whole lines, so that no piece splits a secret.
 
-    A text that may be the beginning of a secret is kept back until more output shows whether it is one, up to a limit.
+    A text that may be the beginning of a secret is not yielded until further output shows whether it is a secret. This
+    text is kept only up to a limit of size.
     """
     held: Piece | None = None
     for piece in pieces:
@@ -92,14 +96,18 @@ def _whole_lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def _may_begin_secret(content: bytes) -> bool:
-    """Return whether the end of a text may begin a secret; ignore colors."""
+    """Return whether the end of a text may be the beginning of a secret.
+
+    Escape sequences, such as colors, are ignored.
+    """
     return may_begin_secret(plain(content.decode("utf-8", "replace")))
 
 
 def _print(task: Task, piece: Piece, content: bytes, given: Given) -> None:
-    """Print a piece of output: plain text for a terminal or a model, else unchanged.
+    """Print a piece of output.
 
-    A user's pipe (`| less -R`, `> file`) gets the command's output byte for byte, except for masked secrets.
+    A terminal or a model gets plain text. A user's pipe or file (`| less -R`, `> file`) gets the command's output byte
+    for byte, except for masked secrets.
     """
     if given.json:
         if piece.content:
@@ -137,13 +145,13 @@ COMMAND = Command(
     takes="task",
     details=(
         "Secrets are masked. On a terminal, in JSON and inside an agent's session, escape sequences, invisible\n"
-        "characters and the tags of agent clients are removed too. In a pipe outside of a session, all other output\n"
-        "is unchanged. Offsets are positions in the output, and stay valid. Give the `next` of one call as `--since`\n"
-        "to the next call."
+        "characters and the tags of agent clients are removed too. Outside of a session, output to a pipe or a file\n"
+        "is otherwise unchanged. Offsets are positions in the output, and stay valid. To continue, give `next` of one\n"
+        "call as `--since` of the next call."
     ),
     options=(
         Option(name="--tail", metavar="N", help="print only the last N lines", parse=whole_number),
-        Option(name="--follow", help="continue until the task has ended, or until the reader is gone"),
+        Option(name="--follow", help="print new output until the task has ended, or until the reader is gone"),
         Option(
             name="--since",
             metavar="OFFSET",

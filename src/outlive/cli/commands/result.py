@@ -35,9 +35,9 @@ def act(given: Given) -> int:
 def print_result(
     home: Home, task: Task, session: str | None, given: Given, more: dict[str, object] | None = None
 ) -> int:
-    """Print the ending of a task and the end of its output; acknowledge its notices.
+    """Print how a task ended and the end of its output, and return the exit code.
 
-    `more` has further fields for `--json`. Notices that the caller's session may not acknowledge stay open.
+    The task's notices are acknowledged, if the session may acknowledge them. `more` has further fields for `--json`.
     """
     if given.json:
         from outlive.service.tasks.task_document import task_document
@@ -52,7 +52,7 @@ def print_result(
 
 
 def _print_answer(home: Home, task: Task) -> None:
-    """Print how an agent ended, its model and cost, and its whole answer."""
+    """Print how an agent ended, with its model, its cost and its whole answer."""
     from outlive.domain.notices.agent_text import agent_line, attempt_lines, result_lines
     from outlive.service.agents.agent_view import answer_of
 
@@ -79,9 +79,9 @@ COMMAND = Command(
         Option(
             name="--session",
             metavar="ID",
-            help="read the result for this session (default: the current session)",
+            help="count the ending as reported to this session (default: the current session)",
         ),
     ),
-    examples=(("outlive result t7k2", "print the result; the exit code is 0 if the task succeeded, else 1"),),
+    examples=(("outlive result t7k2", "print the result; the exit code is 0 if the task succeeded, and 1 otherwise"),),
     act=act,
 )

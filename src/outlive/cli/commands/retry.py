@@ -16,7 +16,7 @@ from outlive.service.tasks.retry import lost_tasks, retry
 
 
 def act(given: Given) -> int:
-    """Retry one task, or all lost tasks that may be run again."""
+    """Retry one task, or with `--lost` all lost tasks that are safe to run again."""
     if given.lost or given.all:
         return _revive(given)
     if len(given.words) != 1:
@@ -35,7 +35,10 @@ def act(given: Given) -> int:
 
 
 def _revive(given: Given) -> int:
-    """Start the lost tasks that may be run again without harm, as many as can start."""
+    """Retry all lost tasks that are safe to run again.
+
+    If a task cannot be started, its error is printed, and the other tasks are started all the same.
+    """
     if given.words or not given.lost:
         raise UserError("retry takes one id, or --lost", "outlive retry ID, or outlive retry --lost [--all]")
     home = context.here()
@@ -63,8 +66,9 @@ COMMAND = Command(
     usage="outlive retry ID    or    outlive retry --lost",
     takes="task",
     details=(
-        "The new attempt has the same command and directory, and the present environment. Earlier attempts keep their\n"
-        "output and ending. A session that retries a task of another session gets the ending of the new attempt."
+        "The new attempt has the same command and directory as before, and the environment of this call. Earlier\n"
+        "attempts keep their output and ending. If a session retries a task of another session, the ending of the new\n"
+        "attempt is reported to the session that retries."
     ),
     options=(
         Option(
@@ -75,7 +79,7 @@ COMMAND = Command(
     ),
     examples=(
         ("outlive retry t7k2", "start a new attempt, and print the id of the task, which stays the same"),
-        ("outlive retry --lost", "put the tasks back that waited in the queue before a reboot"),
+        ("outlive retry --lost", "put tasks back into the queue that waited there before a reboot"),
     ),
     act=act,
 )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Launch a task, and print its id, its result or its JSON document."""
+    """Launch a task, and print the task's id, its result or its JSON document."""
     home = context.here()
     request = request_of(home, given, _command(given))
     check_before_launch(home, given, request)
@@ -41,7 +41,7 @@ def act(given: Given) -> int:
 
 
 def request_of(home: Home, given: Given, what: command.Command) -> Request:
-    """Return the request from the options that commands and agents share."""
+    """Return the launch request, from the options that `run` and `agent` share."""
     return Request(
         command=what,
         cwd=context.directory(given.cwd),
@@ -70,9 +70,9 @@ def request_of(home: Home, given: Given, what: command.Command) -> Request:
 
 
 def check_before_launch(home: Home, given: Given, request: Request) -> None:
-    """Refuse a launch that would wait for itself.
+    """Raise `UserError` if a launch with `--wait` would wait for its own end.
 
-    Also warn of a sandbox that will kill the task.
+    Also print a warning if this command runs in a sandbox that will kill the task.
     """
     if given.wait is not None and (given.after or given.after_any):
         check_not_waiting_for_itself(home, request)
@@ -84,17 +84,17 @@ def check_before_launch(home: Home, given: Given, request: Request) -> None:
 
 
 def report(home: Home, given: Given, launched: Launched) -> int:
-    """Print the id of a launched task, or its JSON document.
+    """Print the id of a launched task, or the task's JSON document.
 
-    Print its result instead if `--wait` was given and the task has ended in time.
+    If `--wait` was given and the task ends in time, the task's result is printed instead.
     """
     task = launched.task
     if given.key is not None:
         _say_what_the_key_did(home, launched, given.key)
     if not home.can_punch:
         sys.stderr.write(
-            f"note: the file system of {home.path} cannot give back space from the middle of a file,\n"
-            "so the task ends when its output reaches the limit (--max-output)\n"
+            f"note: the file system of {home.path} cannot free space in the middle of a file, so Outlive\n"
+            "ends the task when its output reaches the limit (--max-output)\n"
         )
     if given.wait is not None:
         return _answer_inline(home, launched, given.wait, given)
@@ -112,7 +112,7 @@ def report(home: Home, given: Given, launched: Launched) -> int:
 
 
 def _say_what_the_key_did(home: Home, launched: Launched, key: str) -> None:
-    """Print on stderr whether a task with the key already existed."""
+    """Print a note on stderr if a task with this key existed before the launch."""
     from outlive.domain.text.sanitize import visible
     from outlive.keeper.spawn import launch_adopter
     from outlive.service.tasks.read import find
@@ -132,7 +132,7 @@ def _say_what_the_key_did(home: Home, launched: Launched, key: str) -> None:
 
 
 def _surroundings(home: Home, given: Given) -> Surroundings:
-    """Return the properties of this process that the task inherits."""
+    """Return what the task inherits from this process, such as the environment."""
     return context.surroundings(home, check_environment(given.env), foreground=given.foreground, session=given.session)
 
 
@@ -143,14 +143,16 @@ def _claims(given: Given) -> tuple[Claim, ...]:
 
     claims = (*map(queueing.slots, given.slots), *map(queueing.lock, given.lock))
     if len({claim.name for claim in claims}) < len(claims):
-        raise UserError("one name is given twice", "give each --slots and --lock another name")
+        raise UserError("two of --slots and --lock have the same name", "give each of them a different name")
     return claims
 
 
 def _command(given: Given) -> command.Command:
     if given.rest is not None:
         if given.words:
-            raise UserError(f"{given.words[0]!r} stands before `--`", "options first, then --, then the command")
+            raise UserError(
+                f"{given.words[0]!r} stands before `--`", "give the options first, then --, then the command"
+            )
         return from_argv(given.rest)
     if len(given.words) > 1:
         raise UserError(
@@ -192,7 +194,8 @@ def _answer_inline(home: Home, launched: Launched, patience: timedelta, given: G
         for line in tail_lines(output_view(home, found)):
             print(line, file=sys.stderr)
         print(
-            f"still {found.state} after {show_duration(patience)}; it goes on in the background: outlive wait {task}",
+            f"still {found.state} after {show_duration(patience)}; the task goes on in the background: "
+            f"outlive wait {task}",
             file=sys.stderr,
         )
     return 4
@@ -200,7 +203,7 @@ def _answer_inline(home: Home, launched: Launched, patience: timedelta, given: G
 
 COMMAND = Command(
     name="run",
-    summary="launch a task, and print its id once it runs",
+    summary="launch a task, and print its id once the task runs or is queued",
     usage="outlive run [options] -- CMD...    or    outlive run [options] 'shell text'",
     has_command=True,
     takes="command",
@@ -222,12 +225,13 @@ COMMAND = Command(
             name="--group",
             metavar="NAME",
             takes="group",
-            help="put the task into this group, to list, wait for and cancel its tasks together",
+            help="put the task into this group; the tasks of a group can be listed, awaited and cancelled together",
         ),
         Option(
             name="--key",
             metavar="KEY",
-            help="start nothing if a task with this key runs, waits or has succeeded; retry it if it ended otherwise",
+            help="start nothing if a task with this key runs, waits or has succeeded; "
+            "if the task ended otherwise, retry the task",
         ),
         Option(
             name="--key-scope",
@@ -275,7 +279,8 @@ COMMAND = Command(
         Option(
             name="--notify",
             metavar="WHEN",
-            help="choose which endings are reported (default end; output: a silent success waits for the next turn)",
+            help="choose which endings are reported (default end); "
+            "`output` delays the report of a success without output until the next turn",
             choices=NOTIFY,
         ),
         Option(
@@ -290,13 +295,13 @@ COMMAND = Command(
         Option(
             name="--touches",
             metavar="PATH",
-            help="announce that the task will change PATH; sessions are warned, and the repository is compared",
+            help="announce that the task will change PATH; other sessions are warned, and the repository is compared",
             repeat=True,
         ),
         Option(
             name="--retain",
             metavar="D",
-            help="keep the record for this time after the end (default 7d)",
+            help="keep the task's record for this time after the end (default 7d)",
             parse=parse_duration,
         ),
     ),
@@ -308,12 +313,15 @@ COMMAND = Command(
         ),
         (
             "outlive run --slots gpu=2 --retries 3 -- python train.py",
-            "run two such tasks at a time; retry up to three times",
+            "run at most two tasks with the name gpu at a time, and retry this task up to three times",
         ),
-        ("outlive run --after t7k2 -- ./deploy", "begin when t7k2 has succeeded; be cancelled if t7k2 fails"),
+        (
+            "outlive run --after t7k2 -- ./deploy",
+            "begin when t7k2 has succeeded; if t7k2 fails, this task is cancelled",
+        ),
         (
             "outlive run --wait 90s -- npm test",
-            "print the result if the task takes less than 90 s, else its id",
+            "print the result if the task ends within 90 s, and the id of the task otherwise",
         ),
     ),
     act=act,

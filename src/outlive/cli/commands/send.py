@@ -15,7 +15,7 @@ from outlive.service.tasks.send import MOST_AT_ONCE, send
 
 
 def act(given: Given) -> int:
-    """Send a line, the content of stdin, or only the end of the input, to a task."""
+    """Send a line or the content of stdin to a task. With `--eof`, close its input."""
     if len(given.words) not in (1, 2) or (len(given.words) == 1 and not given.eof):
         raise UserError(
             "send takes an id and a text", "outlive send ID TEXT; outlive send ID - < FILE; outlive send ID --eof"
@@ -45,11 +45,12 @@ COMMAND = Command(
     usage="outlive send ID TEXT",
     takes="task",
     details=(
-        "Sends the text and a newline. With `-`, it sends its standard input unchanged. If the task does not read,\n"
-        "the command gives up after 10 seconds. The error tells how many bytes were accepted."
+        "This command sends the text and a newline. With `-` instead of a text, it sends its own standard input\n"
+        "unchanged. If the task does not read, the command gives up after 10 seconds. The error tells how many bytes\n"
+        "were accepted."
     ),
     options=(
-        Option(name="--eof", help="close the input after the text, so that the task sees its end"),
+        Option(name="--eof", help="close the task's input after the text, so that the task sees the end of the input"),
         Option(name="--no-newline", help="send the text without a newline"),
     ),
     examples=(

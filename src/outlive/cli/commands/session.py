@@ -32,12 +32,12 @@ _VERBS = ("begin", "end", "list", "edited")
 
 
 def act(given: Given) -> int:
-    """Run `begin`, `end`, `list` or `edited`, as the first word says."""
+    """Run `begin`, `end`, `list` or `edited`, whichever the first word names."""
     verb = given.words[0] if given.words else ""
     if verb not in _VERBS or (len(given.words) > 1) != (verb == "edited"):
         raise UserError(
             f"session takes one of {', '.join(_VERBS)}; only edited takes paths",
-            "`outlive session --help` explains them",
+            "`outlive session --help` explains these words",
         )
     context.begin_trace(wanted=given.trace)
     verbs = {"begin": _begin, "end": _end, "list": _list, "edited": _edited}
@@ -63,7 +63,10 @@ def _begin(home: Home, given: Given) -> int:
 
 
 def _put(home: Home, began: StartRequest, handed: HandOff | None, given: Given) -> None:
-    """Print and flush the hand-off, so that no notice counts if the reader is gone."""
+    """Print and flush the hand-off.
+
+    If the reader is gone, the flush raises an error, so that no notice counts as presented.
+    """
     if given.json:
         print_json(
             {
@@ -164,16 +167,18 @@ COMMAND = Command(
     usage="outlive session begin|end|list|edited [options] [PATH...]",
     takes=_VERBS,
     details=(
-        "`begin` records that a session begins, or crosses a boundary such as a compaction. From the given options\n"
-        "it finds the session that this session continues. It prints the hand-off: what the session should know\n"
+        "`begin` records that a session begins, or crosses a boundary such as a compaction. `begin` finds out from\n"
+        "the given options which session this session continues. It prints the hand-off: what the session should know\n"
         "about background tasks. If there is nothing to report, it prints nothing. `end` ends the session's\n"
         "foreground tasks; its background tasks continue. If the session's process (--pid) is gone, the session is\n"
-        "over, even if its end was not reported. `edited` records which files the session changed itself. A task\n"
-        "that changed the same files names them in its report."
+        "over, even if its end was not reported. `edited` records which files the session changed itself. If a\n"
+        "task changed the same files, the report of its ending names them."
     ),
     options=(
         Option(
-            name="--session", metavar="ID", help="name the session, as its client does (default: the current session)"
+            name="--session",
+            metavar="ID",
+            help="name the session, by its client's name for it (default: the current session)",
         ),
         Option(name="--client", metavar="NAME", help="begin: name the client, such as claude or codex"),
         Option(
@@ -187,7 +192,7 @@ COMMAND = Command(
         Option(
             name="--pid",
             metavar="PID",
-            help="begin: name the client's process; when it is gone, the session is over",
+            help="begin: name the client's process; the session is over when this process is gone",
             parse=whole_number,
         ),
         Option(
@@ -198,7 +203,9 @@ COMMAND = Command(
         Option(name="--reason", metavar="TEXT", help="end: give the reason for the end"),
         Option(name="--all", help="list: include the sessions of every project"),
         Option(name="--limit", metavar="N", help="list: print at most N sessions (default 20)", parse=whole_number),
-        Option(name="--trace", help="write every decision to a file in `traces/` of the state directory"),
+        Option(
+            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
+        ),
     ),
     examples=(
         (

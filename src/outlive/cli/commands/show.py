@@ -60,7 +60,7 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
         yield f"attempt {each.number} {each.state}  {ending(each)}  {lasted(each, now)}{_model(each)}"
     effects = effects_of(home, task)
     if attempt.started_at is None and len(task.attempts) == 1 and attempt.state in ("queued", "cancelled"):
-        yield "touched   nothing: it has not begun"
+        yield "touched   nothing, because the task has not begun"
     else:
         yield f"touched   {effects.level}: {one_line(summary_of(effects, now), 300)}"
     yield from _windows(effects, now)
@@ -91,7 +91,7 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
 
 
 def _left(attempt: Attempt, left: LeftRunning) -> str:
-    """Return what is known now of a process that still ran when the command had ended."""
+    """Return whether a process that the command left running still runs, in words."""
     from outlive.service.tasks.cancel import is_still_running
 
     return {True: "is still running", False: "was still running, and has ended since", None: "was still running"}[
@@ -100,7 +100,7 @@ def _left(attempt: Attempt, left: LeftRunning) -> str:
 
 
 def _launched(launch: Launch, now: datetime) -> Iterator[str]:
-    """Yield lines with the command, its directory, its launch and its session."""
+    """Yield lines with the command, the directory, the launch and the session."""
     yield f"command   {shown(launch.command)}"
     yield f"in        {shown(launch.cwd)}"
     yield f"launched  {iso(launch.created_at)} ({ago(launch.created_at, now)} ago)"
@@ -134,7 +134,10 @@ def _agent(home: Home, task: Task) -> Iterator[str]:
 
 
 def _model(attempt: Attempt) -> str:
-    """Return the model of an agent's attempt, after two spaces; empty for a command."""
+    """Return the model of an agent's attempt, with two spaces before it.
+
+    For a command, returns an empty text.
+    """
     if attempt.agent is None:
         return ""
     from outlive.domain.notices.agent_text import model_name
@@ -143,7 +146,10 @@ def _model(attempt: Attempt) -> str:
 
 
 def _overlaps(home: Home, task: Task, effects: Effects) -> Iterator[str]:
-    """Yield lines with what others changed in the task's tree while it ran."""
+    """Yield lines about work of others in the task's directory while the task ran.
+
+    The others are tasks, sessions and clients.
+    """
     found = overlaps_now(home, task, effects)
     if found:
         from outlive.domain.notices.notice_text import overlap_lines
@@ -168,7 +174,7 @@ def _why(home: Home, task: Task) -> Iterator[str]:
 
 
 def _windows(effects: Effects, now: datetime) -> Iterator[str]:
-    """Yield lines for the first windows, with paths relative to their tree."""
+    """Yield lines for the first windows, with paths relative to the window's scope."""
     for window in effects.windows[:_MOST_WINDOWS]:
         paths = without_filled(window.paths)
         names = ", ".join(one_line(path.removeprefix(window.scope + "/"), 80) for path in paths[:_MOST_NAMED])

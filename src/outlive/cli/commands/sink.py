@@ -1,4 +1,7 @@
-"""`outlive sink`: manage sinks, which receive endings in addition to sessions."""
+"""`outlive sink`: manage sinks, which receive endings in addition to sessions.
+
+A sink is a command, a webhook, or a URL of Apprise.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,10 @@ _VERBS = ("add", "list", "remove")
 
 
 def act(given: Given) -> int:
-    """Run `add`, `list` or `remove`, as the first word says."""
+    """Run `add`, `list` or `remove`, whichever the first word names."""
     verb = given.words[0] if given.words else ""
     if verb not in _VERBS or len(given.words) != (1 if verb == "list" else 2):
-        raise UserError("sink takes add NAME, list, or remove NAME", "`outlive sink --help` explains them")
+        raise UserError("sink takes add NAME, list, or remove NAME", "`outlive sink --help` explains these words")
     home = context.here()
     if verb == "list":
         return _list(home, given)
@@ -35,7 +38,7 @@ def _add(home: Home, given: Given) -> int:
     targets: dict[Kind, str | None] = {"run": given.run, "webhook": given.webhook, "apprise": given.apprise}
     named = [(kind, target) for kind, target in targets.items() if target is not None]
     if len(named) != 1:
-        raise UserError("a sink has one target", "give --run COMMAND, --webhook URL or --apprise URL")
+        raise UserError("a sink needs exactly one target", "give --run COMMAND, --webhook URL or --apprise URL")
     sink = check_sink(
         Sink(
             name=given.words[1],
@@ -48,7 +51,10 @@ def _add(home: Home, given: Given) -> int:
     )
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         if not Sinks(ledger).add(sink, utc_now()):
-            raise Conflict(f"there is a sink {sink.name} already", f"outlive sink remove {sink.name}")
+            raise Conflict(
+                f"there is a sink {sink.name} already",
+                f"choose another name, or remove that sink: outlive sink remove {sink.name}",
+            )
     if given.json:
         print_json({"sink": _sink_json(sink)})
     return 0
@@ -68,7 +74,7 @@ def _read_secret(path: str) -> str:
 def _remove(home: Home, given: Given) -> int:
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         if not Sinks(ledger).remove(given.words[1]):
-            raise UserError(f"there is no sink {given.words[1]!r}", "`outlive sink list` shows them")
+            raise UserError(f"there is no sink {given.words[1]!r}", "`outlive sink list` lists the sinks")
     if given.json:
         print_json({"removed": given.words[1]})
     return 0
@@ -104,10 +110,10 @@ COMMAND = Command(
     usage="outlive sink add NAME --run COMMAND | --webhook URL | --apprise URL;  sink list;  sink remove NAME",
     takes=_VERBS,
     details=(
-        "A sink receives notices as JSON. Notices that are due at the same time are sent together. A command gets\n"
-        "them on its standard input. Its exit code 75 means that the sink is busy. A webhook is signed as the\n"
-        "specification Standard Webhooks requires. A failed delivery is retried and recorded (`outlive show`). The\n"
-        "inbox has every notice in any case. --apprise needs: pip install 'outlive[apprise]'."
+        "A sink receives notices as JSON. Notices that are due at the same time are sent together. A command gets the\n"
+        "notices on its standard input. If the command exits with 75, the sink counts as busy. A webhook is signed as\n"
+        "the specification Standard Webhooks requires. A failed delivery is retried, and `outlive show` prints it.\n"
+        "Every notice is in the inbox too. --apprise needs: pip install 'outlive[apprise]'."
     ),
     options=(
         Option(name="--run", metavar="COMMAND", help="add: run this line of shell for notices"),

@@ -19,7 +19,7 @@ _SHOWN = 40
 
 
 def act(given: Given) -> int:
-    """Show the tasks that are due for deletion; with `--apply`, delete them."""
+    """Show the tasks that are due for deletion. With `--apply`, delete them."""
     home, now = context.here(), utc_now()
     swept = (sweep if given.apply else preview)(home, now, given.max_disk)
     if given.json:
@@ -46,7 +46,10 @@ def act(given: Given) -> int:
 
 
 def _overdue(span: timedelta) -> str:
-    """Return how overdue a deletion is, or that a task is deleted early to make room."""
+    """Return how overdue a deletion is.
+
+    If a task is deleted early to make room, returns a text that says this.
+    """
     return show_duration(span) if span >= timedelta() else "no, for room"
 
 
@@ -69,13 +72,18 @@ COMMAND = Command(
     refuses_words=True,
     details=(
         "A task is due when its retention is over and its ending was reported. If all outputs together take more\n"
-        "than OUTLIVE_MAX_DISK (default 8G), the oldest reported tasks are due earlier. Keepers (the processes that\n"
-        "supervise tasks) delete some due tasks by themselves. A task that runs, waits or was not reported is never\n"
-        "deleted."
+        "space than OUTLIVE_MAX_DISK (default 8G), the oldest reported tasks are due earlier. Keepers (the processes\n"
+        "that supervise tasks) delete some due tasks by themselves. A task is never deleted while it runs or waits,\n"
+        "or before its ending was reported."
     ),
     options=(
         Option(name="--apply", help="delete the tasks that are due"),
-        Option(name="--max-disk", metavar="SIZE", help="keep at most this much output of all tasks", parse=parse_size),
+        Option(
+            name="--max-disk",
+            metavar="SIZE",
+            help="keep at most this much output of all tasks together",
+            parse=parse_size,
+        ),
     ),
     examples=(
         ("outlive sweep", "list what would be deleted"),

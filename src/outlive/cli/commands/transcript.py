@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Print the entries of the transcript, or the requested part of it."""
+    """Print all entries of the transcript, or the requested entries."""
     if len(given.words) != 1:
         raise UserError("transcript takes one id", "outlive transcript ID")
     home = context.here()
@@ -49,7 +49,7 @@ def act(given: Given) -> int:
 
 
 def _follow(home: Home, task: Task, given: Given) -> int:
-    """Print entries as they come, until the task has ended or nobody reads."""
+    """Print new entries until the task has ended, or until the reader is gone."""
     batches = follow_transcript(
         home,
         task,
@@ -82,10 +82,10 @@ COMMAND = Command(
     usage="outlive transcript ID [options]",
     takes="task",
     details=(
-        "The transcript is read from the kept output of all attempts. It stays when the client deletes its\n"
-        "own session. Entries are numbered in the order of their arrival, and printed in the order of their\n"
-        "times. An entry keeps its number while the agent works, so `next` of one call is `--since` of the\n"
-        "next call. Secrets are masked."
+        "The transcript is read from the output that Outlive keeps of all attempts. So it remains when the client\n"
+        "deletes its own session. Entries are numbered in the order of their arrival, and printed in the order of\n"
+        "their times. An entry keeps its number while the agent works. To continue, give `next` of one call as\n"
+        "`--since` of the next call. Secrets are masked."
     ),
     options=(
         Option(name="--since", metavar="N", help="print only the entries after number N", parse=whole_number),

@@ -14,11 +14,14 @@ from outlive.install.config.backup import plugins
 
 
 def act(given: Given) -> int:
-    """Plan the removal, show it, and make it if `--yes` is given or the user agrees."""
+    """Plan the removal, show it, and carry it out if the user agrees.
+
+    With `--yes`, the removal is carried out without asking.
+    """
     home, plans = context.here(), Plans(given)
     if given.plugin is None and given.client in (None, "auto", "claude"):
-        # Plugins of Claude Code may be in any folder. The records of installed plugins name their folders, so the user
-        # need not name them.
+        # A plugin of Claude Code may be in any folder. Outlive has a record of each plugin folder that it wrote, so the
+        # user need not name the folders.
         for name in plugins(home):
             plans.add(name, partial(plan_removal, home, name))
     if not (plans.made or plans.skipped) or given.client == "claude" or present(os.environ):
@@ -32,10 +35,10 @@ COMMAND = Command(
     summary="remove from agent clients what `install` added",
     usage="outlive uninstall [options]",
     details=(
-        "If a file was not edited after the installation, it gets its former content again, byte for byte. From an\n"
-        "edited file, only Outlive's entries are removed. Folders that were made with --plugin are removed too. An\n"
-        "edited file in such a folder is named, and stays. Running tasks continue. Without a terminal, the changes\n"
-        "are made only with --yes, as for `install`."
+        "A file that was not edited after the installation gets its former content again, byte for byte. From an\n"
+        "edited file, only Outlive's entries are removed. Folders that were made with --plugin are removed too. If a\n"
+        "file in such a folder was edited, the command names the file and leaves it in place. Running tasks continue.\n"
+        "Without a terminal, the changes are made only with --yes, as for `install`."
     ),
     options=(CLIENT, PLUGIN, DRY_RUN, YES),
     examples=(("outlive uninstall --client claude", "remove Outlive from the settings of Claude Code"),),

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 
 _STILL_RUNNING = 4
-_SLACK = 0.5  # the wait ends by its own timeout; the alarm ends only a match that takes too long
+_SLACK = (
+    0.5  # the wait has its own timeout, so this later alarm only ends the matching of a pattern that takes too long
+)
 
 
 def act(given: Given) -> int:
@@ -72,7 +74,7 @@ def _meant(home: Home, given: Given) -> list[Task]:
     if given.words:
         return find(home, given.words, launch_adopter)
     if given.group is not None:
-        # Include the members that have ended, because one of them may have failed already.
+        # Include the tasks of the group that have ended, because a failed task decides the exit code.
         members = Selection(project=context.project(), group=given.group, session=given.session)
         return select_group(home, members, launch_adopter)
     return select(home, context.session_or_project(home, given.session).but(states=LIVE), launch_adopter)
@@ -101,7 +103,7 @@ def _wait_for_all(
 
 def _wait_until(home: Home, tasks: list[Task], given: Given, departures: int) -> int:
     if len(tasks) != 1:
-        raise UserError("--until searches the output of exactly one task", "outlive wait ID --until PATTERN")
+        raise UserError("--until needs exactly one task", "outlive wait ID --until PATTERN")
     line = _search(home, tasks[0], given, departures)
     if line is None and has_departed(departures):
         return _STILL_RUNNING
@@ -128,7 +130,10 @@ def _wait_until(home: Home, tasks: list[Task], given: Given, departures: int) ->
 
 
 def _search(home: Home, task: Task, given: Given, departures: int) -> str | None:
-    """Return the first matching line; None if the task ends or the time is up first."""
+    """Return the first matching line.
+
+    Returns None if the task ends or the time is up before a line matches.
+    """
     if given.timeout is not None:
         signal.signal(signal.SIGALRM, _time_is_up)
         signal.setitimer(signal.ITIMER_REAL, given.timeout.total_seconds() + _SLACK)
@@ -160,9 +165,9 @@ COMMAND = Command(
     usage="outlive wait [ID...] [options]",
     takes="task",
     details=(
-        "Without ids, this command waits for every running task of this session, or of this project outside of a\n"
-        "session. If the reader of its output is gone (a closed pipe or terminal, a broken connection), it exits\n"
-        "with 4."
+        "Without ids, this command waits for every running task of this session. Outside of a session, it waits for\n"
+        "every running task of this project. If the reader of its output is gone (a closed pipe or terminal, or a\n"
+        "broken connection), the command exits with 4."
     ),
     options=(
         Option(name="--any", help="wait only until one of the tasks has ended"),
@@ -182,7 +187,7 @@ COMMAND = Command(
         Option(name="--no-ack", help="do not count the endings as reported to the session"),
     ),
     examples=(
-        ("outlive wait t7k2 t8m3", "wait for both tasks; the exit code is 0 if both succeeded, else 1"),
+        ("outlive wait t7k2 t8m3", "wait for both tasks; the exit code is 0 if both succeeded, and 1 otherwise"),
         ("outlive wait t7k2 --until 'listening on' --timeout 30s", "wait until the server listens, for at most 30 s"),
     ),
     act=act,

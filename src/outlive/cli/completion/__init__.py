@@ -1,1 +1,1 @@
-"""Shell completion: a script per shell, and a function that answers the scripts."""
+"""Shell completion: a script for each shell, and a function that answers them."""

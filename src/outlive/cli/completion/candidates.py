@@ -1,8 +1,9 @@
 """The candidates for the next word of a command line, for all shells.
 
-The answer is a list of lines. The first is `candidates`, `directories` (the shell finds them), or `command N` if the
-words from number N on are an inner command. After `candidates`, each line is one candidate, followed by a tab and its
-meaning if it has one. The shell drops the candidates that do not begin with the current word.
+The answer is a list of lines. The first line is `candidates`, `directories` or `command N`. With `directories`, the
+shell itself offers the names of directories. With `command N`, the words from number N on are an inner command, which
+the shell completes. After `candidates`, each further line is one candidate. If the candidate has an explanation, a tab
+and the explanation follow. The shell drops the candidates that do not begin with the current word.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ if TYPE_CHECKING:
 
     from outlive.domain.tasks.task import Task
 
-_NEWEST = 50  # the number of tasks that are offered; a longer list would not help
-_NEWEST_OF_GROUPS = 500  # the number of tasks whose groups are offered; one group may have fifty tasks
+_NEWEST = 50  # the number of tasks that are offered; users do not read a longer list
+_NEWEST_OF_GROUPS = (
+    500  # the number of tasks whose groups are offered; it is higher, because one group may have 50 tasks
+)
 _GENERAL = ("--help\tlist the commands", "--version\tprint the version")
 _HELP = "help\texplain a command, or list all commands"
 
 
 def answer(words: Sequence[str]) -> list[str]:
-    """Return the candidates for the last word; the first word is `outlive`."""
+    """Return the answer for the last of these words. The first word is `outlive`."""
     verb, current = words[1], words[-1]
     if len(words) == 2:
         return ["candidates", *(_GENERAL if current.startswith("-") else (*_verbs(current), _HELP))]
@@ -37,14 +40,14 @@ def answer(words: Sequence[str]) -> list[str]:
 
 
 def _verbs(start: str) -> Iterator[str]:
-    """Yield the verbs that begin with `start`, and their summaries."""
+    """Yield the commands whose names begin with `start`, with their summaries."""
     for name in (*VERBS, *ALIASES):
         if name.startswith(start):
             yield f"{name}\t{load(name).summary}"
 
 
 def _after_verb(command: Command, words: Sequence[str]) -> list[str]:
-    """Return the answer for a word after a verb."""
+    """Return the answer for a word after the name of a command."""
     options = {option.name: option for option in (*command.options, JSON, HELP)}
     *before, current = words
     option = None  # the option whose value is the next word
@@ -69,7 +72,7 @@ def _after_verb(command: Command, words: Sequence[str]) -> list[str]:
 
 
 def _candidates(command: Command, options: Iterable[Option], *, is_option: bool) -> Iterator[str]:
-    """Yield the candidates where no value of an option is expected."""
+    """Yield the candidates for a word that is not the value of an option."""
     if command.takes == "task" and not is_option:
         yield from tasks()
     elif isinstance(command.takes, tuple) and not is_option:
@@ -90,21 +93,27 @@ def _values(option: Option) -> list[str]:
 
 
 def tasks() -> Iterator[str]:
-    """Yield the ids of this project's newest tasks, with state and command."""
+    """Yield the ids of this project's newest tasks, with their states and commands."""
     for task in _newest(_NEWEST):
         what = one_line(task.launch.description or task.launch.command, 60)
         yield f"{task.id}\t{task.state}: {what}"
 
 
 def groups() -> Iterator[str]:
-    """Yield the names of groups that fit on one line of plain text, newest first."""
+    """Yield the names of groups, newest first.
+
+    Names with tabs, line breaks or escape sequences are left out.
+    """
     for name in dict.fromkeys(task.launch.group for task in _newest(_NEWEST_OF_GROUPS)):
         if name and name == plain(name) and not {"\t", "\n"} & set(name):
             yield name
 
 
 def _newest(limit: int) -> Sequence[Task]:
-    """Return the newest tasks of this project, from the ledger only; change nothing."""
+    """Return the newest tasks of this project as the ledger has them.
+
+    Nothing is changed: dead tasks are not settled, and no ledger is created.
+    """
     from outlive.bundle.home import Home, locate
     from outlive.ledger.contract import Selection
     from outlive.ledger.read_only import ReadOnlyLedger

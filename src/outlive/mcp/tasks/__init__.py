@@ -1,1 +1,1 @@
-"""MCP tasks, in the two revisions of the protocol that have them."""
+"""MCP tasks, in the two revisions of the protocol that have tasks."""

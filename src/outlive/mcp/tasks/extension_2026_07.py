@@ -1,7 +1,8 @@
 """MCP tasks of the extension of 2026-07-28, `io.modelcontextprotocol/tasks`.
 
-If a client declares the extension, a tool that launches answers with a task and does not wait. The client gets the
-result from `tasks/get`. Outlive never asks the client for input in between.
+If a client declares the extension, a tool that launches a task answers at once with an MCP task. The client gets the
+result from `tasks/get`. The protocol lets a server ask the client for input while the task runs, but Outlive never
+asks.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class TasksExtension:
         self._desk = desk
 
     def wants_task(self, ctx: ServerRequestContext[Any, Any], tool: Tool) -> bool:
-        """Return whether this call is answered with a task.
+        """Return whether this call is answered with an MCP task.
 
         Raises `MCPError` if the tool can only answer with a task and the client has not declared the extension.
         """
@@ -64,7 +65,7 @@ class TasksExtension:
         return {"resultType": "task", **_bare(followed)}
 
     async def get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
-        """Answer `tasks/get` with the status of a task, and its result if it has ended."""
+        """Answer `tasks/get` with a task's status. If it has ended, include its result."""
         call, followed = await self._find(ctx, params)
         found = {"resultType": "complete", **_bare(followed)}
         if not followed.has_ended:
@@ -80,12 +81,12 @@ class TasksExtension:
         return found
 
     async def update(self, ctx: ServerRequestContext[Any, Any], params: UpdateParams) -> dict[str, Any]:
-        """Answer `tasks/update`; its input is ignored, because Outlive asks for none."""
+        """Answer `tasks/update`, and ignore the input, because Outlive asks for none."""
         await self._find(ctx, params)
         return {"resultType": "complete"}
 
     async def cancel(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
-        """Answer `tasks/cancel`: end the task with every process that it started."""
+        """Answer `tasks/cancel`, and end the task with every process that it started."""
         call, followed = await self._find(ctx, params)
         if not followed.has_ended:
             await cross(followed_task.end, call, followed, patient="cancel")
@@ -115,13 +116,19 @@ def check_declared(session: ServerSession) -> None:
 
 
 def _check_routing(ctx: ServerRequestContext[Any, Any], name: str) -> None:
-    """Raise `MCPError` if the header `Mcp-Name` names another task; the SDK does not."""
+    """Raise `MCPError` if the header `Mcp-Name` names another task than the body.
+
+    The MCP SDK does not check this.
+    """
     if ctx.request is not None and decode_header_value(ctx.request.headers.get(MCP_NAME_HEADER)) != name:
-        raise MCPError(code=HEADER_MISMATCH, message="the header Mcp-Name does not name the task of the body")
+        raise MCPError(code=HEADER_MISMATCH, message="the header Mcp-Name does not name the same task as the body")
 
 
 def _bare(followed: Followed) -> dict[str, Any]:
-    """Return a task without its result: `completed` even if the command failed."""
+    """Return a task without its result.
+
+    The status is `completed` even if the command failed.
+    """
     return {
         "taskId": followed.name,
         "status": _status(followed),

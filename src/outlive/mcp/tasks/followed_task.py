@@ -1,7 +1,7 @@
-"""The MCP view of a task: its status for both revisions of MCP tasks.
+"""A task as an MCP client sees it, for both revisions of MCP tasks.
 
-An MCP task is an Outlive task under a sealed id, and has no other record. So it is on disk before the client has its
-id, and it survives the death of the server.
+An MCP task is an Outlive task under a sealed id, and has no record of its own. So the task is on disk before the client
+gets its id, and the task continues if the server is killed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from outlive.mcp.answer import Answer
     from outlive.mcp.tools.tool import Call, Tool
 
-# A long-running task is polled less often. A client may learn of an ending one interval late.
+# Clients are asked to poll a task less often the longer it runs. A client may learn of an ending one interval late.
 _SHORTEST_POLL_S, _LONGEST_POLL_S = 5.0, 60.0
 _POLLS_IN_A_LIFETIME = 10
 _LONGEST_MS = 365 * 86_400_000
@@ -45,7 +45,7 @@ class Followed(Value):
     name: str
     """The task's sealed id."""
     poll_s: float
-    """After how many seconds the client should ask again."""
+    """The number of seconds after which the client should ask again."""
 
     @property
     def has_ended(self) -> bool:
@@ -54,7 +54,7 @@ class Followed(Value):
 
     @property
     def is_broken(self) -> bool:
-        """Whether the call itself failed: the command never ran, or its end is unknown."""
+        """Whether the call failed: the command never ran, or its end is unknown."""
         return self.task.state == "lost" or self.task.current.reason in ("not_started", INSTALLATION_GONE)
 
     @property
@@ -69,7 +69,10 @@ class Followed(Value):
         return {"createdAt": str(iso(self.task.launch.created_at)), "lastUpdatedAt": str(iso(changed))}
 
     def ttl_ms(self) -> int | None:
-        """Return how long the task is kept, from its creation; None while the task runs."""
+        """Return for how many milliseconds from its creation the task is kept.
+
+        Returns None while the task runs, because its end decides how long the task is kept.
+        """
         until = self.task.current.delete_after
         return None if until is None else int((until - self.task.launch.created_at).total_seconds() * 1000)
 
@@ -79,8 +82,11 @@ class Followed(Value):
 
 
 def begin(call: Call, tool: Tool, given: Any, keep_ms: int | None = None) -> Followed:
-    """Launch the task of a tool call; return it even if its command could not start."""
-    assert tool.launch is not None  # noqa: S101 - only tools that launch are followed
+    """Launch the task of a tool call, and return it.
+
+    A task whose command could not be started is returned too.
+    """
+    assert tool.launch is not None  # noqa: S101 - the callers have checked that the tool launches tasks
     try:
         task = tool.launch(call, given, None if keep_ms is None else timedelta(milliseconds=min(keep_ms, _LONGEST_MS)))
     except NotStarted as error:
@@ -89,7 +95,10 @@ def begin(call: Call, tool: Tool, given: Any, keep_ms: int | None = None) -> Fol
 
 
 def find(call: Call, name: str) -> Followed:
-    """Return the task of a sealed id, or raise `MCPError` if it is not the caller's."""
+    """Return the task of a sealed id.
+
+    Raises `MCPError` if there is no such task, or if the caller may not see it.
+    """
     task = unsealed(read_secret(call.home), name)
     try:
         found = None if task is None else own_task(call, task)
@@ -101,7 +110,7 @@ def find(call: Call, name: str) -> Followed:
 
 
 def wait_for_end(call: Call, one: Followed, seconds: float) -> Followed:
-    """Return the followed task when it has ended, or after some seconds."""
+    """Wait until a followed task has ended, or for some seconds, and return it."""
     wait_for(call.home, [one.task.id], timeout=timedelta(seconds=seconds), adopter=adopt)
     return find(call, one.name)
 
@@ -113,10 +122,10 @@ def end(call: Call, one: Followed) -> Followed:
 
 
 def result(call: Call, one: Followed, *, is_first: bool) -> Answer:
-    """Return the answer that the call would have given if it had waited for the end.
+    """Return the answer that a tool call would give if it had waited for the end.
 
-    Reading the result notifies the session. If another surface reported the ending before, and this server never gave
-    the full result, the answer is one line.
+    The ending then counts as reported to the session. With `is_first`, this server has not delivered the result before.
+    If the ending was reported to the session in another way by then, the answer is one line.
     """
     return result_of(call, one.task, is_asked_for=not is_first)
 
@@ -133,6 +142,9 @@ def followed(call: Call, task: Task) -> Followed:
 
 
 def poll_interval_s(task: Task, now: datetime) -> float:
-    """Return a tenth of the task's age, within bounds: when a client should ask again."""
+    """Return after how many seconds a client should ask for a task again.
+
+    This is a tenth of the task's age, but at least 5 and at most 60 seconds.
+    """
     age_s = (now - task.launch.created_at).total_seconds()
     return min(max(age_s / _POLLS_IN_A_LIFETIME, _SHORTEST_POLL_S), _LONGEST_POLL_S)

@@ -1,7 +1,7 @@
 """The reservations of endings for clients of this server that follow a task.
 
-A client that has not polled for three of the intervals that the server asked for counts as gone. The end of this
-process ends every reservation as well.
+While an ending is reserved, no other process reports it. The server tells a client how often to poll. If the client has
+not polled for three of these intervals, its reservation ends. All reservations end with this process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ PATIENCE = 3
 
 
 class Reservations:
-    """The leases that reserve endings for clients, by task; for the event loop only."""
+    """The leases that reserve endings for clients, by task.
+
+    Only the event loop may use this object.
+    """
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -39,7 +42,7 @@ class Reservations:
         try:
             is_ours = await cross(reserve_ending, self._home, task, lease.name)
         except OutliveError:
-            is_ours = False  # the ledger is locked; the client still gets its answer
+            is_ours = False  # the ledger is locked; the client gets its answer without a reservation
         if not is_ours and self._leases.get(task) is lease:
             self.drop(task)  # another server has the reservation
 

@@ -1,4 +1,4 @@
-"""MCP tasks of the revision 2025-11-25, which a client requests by `params.task`."""
+"""MCP tasks of the revision 2025-11-25, requested by a client with `params.task`."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Tasks2025:
         self._desk = desk
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Answer `tools/call` with a task if the client asks for one.
+        """Answer `tools/call` with an MCP task if the client asks for a task.
 
-        The SDK's own handler cannot do that.
+        This is a middleware, because the MCP SDK's handler cannot answer with a task.
         """
         params = ctx.params or {}
         if ctx.method != "tools/call" or ctx.protocol_version not in VERSIONS:
@@ -55,22 +55,24 @@ class Tasks2025:
         wanted = params.get("task")
         if wanted is None:
             if tool is not None and tool.task_support == "required":
-                raise MCPError(code=METHOD_NOT_FOUND, message=f"{tool.name} is only called as a task: add params.task")
+                raise MCPError(
+                    code=METHOD_NOT_FOUND, message=f"{tool.name} can only be called as a task: add params.task"
+                )
             return await call_next(ctx)
         if tool is None or tool.launch is None:
-            raise MCPError(code=METHOD_NOT_FOUND, message="this tool is not called as a task")
+            raise MCPError(code=METHOD_NOT_FOUND, message="this tool cannot be called as a task: leave out params.task")
         if not isinstance(wanted, dict) or not isinstance(params.get("arguments") or {}, dict):
-            raise MCPError(code=INVALID_PARAMS, message="task and arguments are objects")
+            raise MCPError(code=INVALID_PARAMS, message="task and arguments must be objects")
         keep = wanted.get("ttl")
         if keep is not None and (not isinstance(keep, int) or keep < 0):
-            raise MCPError(code=INVALID_PARAMS, message="task.ttl is a number of milliseconds")
+            raise MCPError(code=INVALID_PARAMS, message="task.ttl must be a number of milliseconds")
         call = await self._desk.call_of(ctx)
         try:
             given = tool.check(params.get("arguments"))
             followed = await cross(followed_task.begin, call, tool, given, keep)
             await self._desk.reservations.asked(followed.task.id, followed.poll_s)
         except Exception as error:
-            # The client asked for a task, so it could not read a tool's result with the error.
+            # The client asked for a task, so it expects a task or a protocol error, and no result of a tool.
             code = INVALID_PARAMS if isinstance(error, UserError) else INTERNAL_ERROR
             raise MCPError(code=code, message=error_answer(as_ours(error)).text) from error
         return {"task": view(followed)}
@@ -82,7 +84,7 @@ class Tasks2025:
         return view(followed)
 
     async def result(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
-        """Answer `tasks/result` once the task has ended, as this revision demands."""
+        """Answer `tasks/result` when the task has ended, as this revision requires."""
         call = await self._desk.call_of(ctx)
         followed = await cross(followed_task.find, call, params.task_id)
         while not followed.has_ended:
@@ -93,7 +95,7 @@ class Tasks2025:
         return {**found, "_meta": {RELATED: {"taskId": followed.name}}}
 
     async def cancel(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
-        """Answer `tasks/cancel`: end the task with every process that it started."""
+        """Answer `tasks/cancel`, and end the task with every process that it started."""
         call = await self._desk.call_of(ctx)
         followed = await cross(followed_task.find, call, params.task_id)
         if followed.has_ended:
@@ -113,7 +115,10 @@ class Tasks2025:
 
 
 def view(followed: Followed) -> dict[str, Any]:
-    """Return a task as this revision describes it: `failed` if the command failed."""
+    """Return a task as this revision describes it.
+
+    The status is `failed` if the command failed.
+    """
     return {
         "taskId": followed.name,
         "status": _status(followed),
@@ -133,7 +138,10 @@ def _status(followed: Followed) -> str:
 
 
 def _start(cursor: str | None) -> int:
-    """Return the index of a page's first task; a cursor is a page's `nextCursor`."""
+    """Return the index of a page's first task.
+
+    `cursor` is the `nextCursor` of the page before, or None for the first page.
+    """
     if not cursor:
         return 0
     if len(cursor) > _LONGEST_CURSOR or not (cursor.isascii() and cursor.isdecimal()):

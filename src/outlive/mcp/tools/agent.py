@@ -10,7 +10,7 @@ from pydantic import Field
 from outlive.domain.tasks.task import NOTIFY
 from outlive.mcp.answer import Answer
 from outlive.mcp.permission import check_may_run
-from outlive.mcp.tools.run import Span, span_of, told_notify
+from outlive.mcp.tools.run import span_of, told_notify
 from outlive.mcp.tools.tool import Arguments, Call, Tool
 from outlive.mcp.tools.visible_tasks import own_task, own_tasks
 from outlive.sdk.outlive import Outlive, adopt
@@ -27,34 +27,44 @@ else:
     # Type checkers read the type from the domain module. At run time only the list of its values exists.
     Notify = Literal[NOTIFY]
 
-_Limit = Annotated[int | None, Field(ge=1)]
-
 
 class Agent(Arguments):
     """The arguments of `agent`."""
 
-    prompt: Annotated[str, Field(description="what the agent has to do; it knows nothing of this session")]
-    client: Annotated[str | None, Field(description="claude, codex, opencode, gemini, or one of the settings")] = None
-    model: Annotated[str | None, Field(description="as the client names it")] = None
-    fallback: Annotated[list[str] | None, Field(description="models to try if one is unavailable: M or CLIENT:M")] = (
+    prompt: Annotated[str, Field(description="what the agent has to do; it does not know this session")]
+    client: Annotated[str | None, Field(description="claude, codex, opencode, gemini, or a client of the settings")] = (
         None
     )
-    category: Annotated[str | None, Field(description="a category of the user's settings")] = None
-    resume: Annotated[str | None, Field(description="continue the agent of this task; the prompt is your answer")] = (
+    model: Annotated[str | None, Field(description="the model, by the client's name for it")] = None
+    fallback: Annotated[
+        list[str] | None, Field(description="models to try if a model is unavailable: M or CLIENT:M")
+    ] = None
+    category: Annotated[str | None, Field(description="a category of the user's settings, with model and limits")] = (
         None
     )
-    budget: Annotated[float | None, Field(gt=0, description="US dollars")] = None
-    max_tokens: _Limit = None
-    max_turns: _Limit = None
-    worktree: Annotated[bool, Field(description="give it a git worktree and a branch of its own")] = False
-    description: Annotated[str | None, Field(description="what it is for, in a few words")] = None
-    cwd: Annotated[str | None, Field(description="directory; default: the project's")] = None
-    group: Annotated[str | None, Field(description="a name to list, wait for and cancel it with others")] = None
-    key: Annotated[str | None, Field(description="same key, same task: again only if it ended without success")] = None
-    timeout: Span = None
-    idle_timeout: Span = None
+    resume: Annotated[str | None, Field(description="the agent task to continue; the prompt is your answer to it")] = (
+        None
+    )
+    budget: Annotated[
+        float | None, Field(gt=0, description="end the agent when it has cost more than this, in US dollars")
+    ] = None
+    max_tokens: Annotated[
+        int | None, Field(ge=1, description="end the agent when it has used more tokens than this")
+    ] = None
+    max_turns: Annotated[int | None, Field(ge=1, description="end the agent when it begins turn N+1")] = None
+    worktree: Annotated[bool, Field(description="give the agent its own git worktree and branch")] = False
+    description: Annotated[str | None, Field(description="describe the task in a few words")] = None
+    cwd: Annotated[str | None, Field(description="the working directory; default: the project's")] = None
+    group: Annotated[str | None, Field(description="a name to list, wait for and cancel tasks together")] = None
+    key: Annotated[
+        str | None, Field(description="start nothing if a task with this key runs or succeeded; else retry it")
+    ] = None
+    timeout: Annotated[str | None, Field(description="end the agent after this time, such as 90s, 15m, 2h")] = None
+    idle_timeout: Annotated[
+        str | None, Field(description="end the attempt if it has no progress (text, tool calls) for this time")
+    ] = None
     after: Annotated[list[str], Field(description="begin when these tasks have succeeded")] = []
-    retries: Annotated[int, Field(ge=0, le=100)] = 0
+    retries: Annotated[int, Field(ge=0, le=100, description="retry up to N times if the task fails")] = 0
     notify: Annotated[Notify, Field(description=told_notify)] = "end"
 
 
@@ -96,7 +106,7 @@ def agent(call: Call, given: Agent) -> Answer:
     task = find(call.home, [launch(call, given)], adopt)[0]
     head = f"Agent {task.id} ({task.launch.command.partition(': ')[0]}) is {task.state}. Go on with other work."
     return Answer(
-        text=f"{head} Its answer is kept: `wait`, `inbox` and `result` tell it, `transcript` what it did.",
+        text=f"{head} `wait`, `inbox` and `result` return its answer, and `transcript` returns what it said and did.",
         document=task_document(call.home, task, utc_now()),
     )
 
@@ -106,9 +116,9 @@ TOOL = Tool(
     title="Launch a background agent",
     description=(
         "Launch a coding agent (claude, codex, opencode, gemini) in the background, for work that needs a model:"
-        " a review, a fix, a search. It outlives this session, works without questions, and takes another model if"
-        " its own is unavailable. Returns its id at once. Refuses where `run` does: then call `outlive agent --"
-        " PROMPT` through the shell."
+        " a review, a fix, a search. The agent outlives this session, asks nothing while it works, and changes to"
+        " another model if its model is unavailable. Returns the id of its task at once. This tool refuses in the same"
+        " cases as `run`. Then call `outlive agent -- PROMPT` through the shell."
     ),
     takes=Agent,
     act=agent,

@@ -28,7 +28,7 @@ class Cancel(Arguments):
 
     ids: Annotated[list[str], Field(description="end these tasks; default: the only running task of this session")] = []
     group: Annotated[str | None, Field(description="end the running tasks of this group instead")] = None
-    descendants: Annotated[bool, Field(description="end also the tasks that were launched inside these tasks")] = False
+    descendants: Annotated[bool, Field(description="also end the tasks that were launched inside these tasks")] = False
 
 
 def cancel(call: Call, given: Cancel) -> Answer:
@@ -59,7 +59,8 @@ def _meant(call: Call, given: Cancel) -> list[str]:
             is_over = task.current.settled_at is not None and not cancelling.leftovers_of(call.home, task)
             if is_over and not given.descendants:
                 raise Conflict(
-                    f"task {task.id} is {task.state} and cannot be cancelled", "the tool `show` tells how it ended"
+                    f"task {task.id} is {task.state} and cannot be cancelled",
+                    "the tool `show` tells how the task ended",
                 )
         return [task.id for task in tasks]
     if given.group is not None:
@@ -69,9 +70,11 @@ def _meant(call: Call, given: Cancel) -> list[str]:
 
 
 def _line(outcome: Cancelled) -> str:
-    late = "too late, it had ended by itself: " if outcome.late else ""
+    late = "too late, the task had ended by itself: " if outcome.late else ""
     ended = (
-        f" (ended the processes that it had left running: {cancelling.pids_of(outcome.ended)})" if outcome.ended else ""
+        f" (ended the processes that the task left running: {cancelling.pids_of(outcome.ended)})"
+        if outcome.ended
+        else ""
     )
     left = f" (still alive: {cancelling.pids_of(outcome.alive)})" if outcome.alive else ""
     return f"{late}{task_line(outcome.task, utc_now())}{ended}{left}"

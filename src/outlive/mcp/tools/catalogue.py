@@ -10,7 +10,7 @@ from outlive.mcp.tools import (
     guard,
     hand_off,
     inbox,
-    list,  # noqa: A004
+    list,  # noqa: A004 - the module has the name of its tool
     output,
     result,
     retry,

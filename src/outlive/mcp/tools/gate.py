@@ -10,7 +10,7 @@ from outlive.service.sessions import gate as gating
 
 
 class Gate(Arguments):
-    """The arguments of `gate`: none."""
+    """The arguments of `gate`, which has none."""
 
 
 def gate(call: Call, _: Gate) -> Answer:
@@ -24,7 +24,7 @@ def gate(call: Call, _: Gate) -> Answer:
 TOOL = Tool(
     name="gate",
     title="May this session stop?",
-    description="Return whether this session may stop, which tasks it waits for, and which are lost or not reported.",
+    description="Return whether this session may stop, for which tasks it waits, and which are lost or not reported.",
     takes=Gate,
     act=gate,
     reads_only=False,

@@ -1,4 +1,4 @@
-"""The tool `guard`: whether tasks hold files in a temporarily changed state."""
+"""The tool `guard`: which tasks have changed files and may restore them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from outlive.service.effects.window_holders import Holder
 
 
-_HELD = "Held: a task changed this, and it may be restored. Wait for the task, or ask first."
+_HELD = "Held: a task has changed these files and may restore them. Wait for the task, or ask the user first."
 
 
 class Guard(Arguments):
@@ -34,9 +34,9 @@ class Guard(Arguments):
 
 
 def guard(call: Call, given: Guard) -> Answer:
-    """Return the tasks that hold the paths, or `Clear.` if there are none."""
+    """Return the tasks that hold the paths, or `Clear.` if no task holds them."""
     if bool(given.paths) == (given.command is not None):
-        raise UserError("guard takes paths or a command", "give one of the two")
+        raise UserError("guard takes either paths or a command", "give exactly one of the two")
     directory = os.path.join(call.caller.directory, given.cwd or "")
     if given.command is not None:
         found = guard_command(call.home, from_shell_text(given.command).argv, directory, call.environ)
@@ -67,7 +67,7 @@ def _concerns(call: Call, holder: Holder) -> bool:
 def _is_own(call: Call, announced: Announced) -> bool:
     """Return whether an announced task belongs to the caller's project.
 
-    It may be a task of Outlive, or one that a client runs itself.
+    The announced task is a task of Outlive, or a command that a client runs itself.
     """
     if announced.client is not None:
         return announced.project == call.caller.project
@@ -80,10 +80,11 @@ def _is_of_project(call: Call, task: str) -> bool:
 
 TOOL = Tool(
     name="guard",
-    title="Is this held by a task?",
+    title="Does a task hold this file?",
     description=(
-        "Return whether a background task holds a file: it has changed the file and may restore it, as with a git "
-        "stash. Do not read, edit or commit such a file. Call this before you touch files while tasks run."
+        "Return whether a background task holds a file. A task holds a file if it has changed the file and may restore "
+        "it, as with a git stash. Do not read, edit or commit such a file. Call this before you touch files while "
+        "tasks run."
     ),
     takes=Guard,
     act=guard,

@@ -14,18 +14,18 @@ from outlive.service.sessions import hand_off as handing_off
 
 
 class HandOff(Arguments):
-    """The arguments of `hand_off`: none."""
+    """The arguments of `hand_off`, which has none."""
 
 
 def hand_off(call: Call, _: HandOff) -> Answer:
-    """Return the digest; no notice counts as presented."""
+    """Return the digest. The notices in it do not count as presented."""
     session = own_session(call)
     reconcile(call.home, utc_now(), None, adopt)
     seen = peek(call.home, session, call.caller.project)
     if seen.owed is None:
         raise UserError(
             f"session {session} is not known in {call.caller.project}",
-            "the tool `list` shows the tasks of this project; a session is recorded when it begins, or launches a task",
+            "the tool `list` shows the tasks of this project; a session is recorded when it begins or launches a task",
         )
     handed = handing_off.hand_off_again(call.home, seen.owed, seen.tellings)
     return Answer(

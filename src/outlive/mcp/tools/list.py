@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from outlive.domain.tasks.task import Task
 
-# Twenty tasks have to fit into 8 kB, text and JSON together, because clients give all of it to the model.
+# The text and the JSON of twenty tasks together must fit into 8 kB, because clients give the whole answer to the model.
 _WIDTH, _NARROW = 50, 22
 State = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "lost"]
 
@@ -59,7 +59,9 @@ def list_tasks(call: Call, given: List) -> Answer:
 
 
 def short_document(task: Task, now: datetime) -> dict[str, object]:
-    """Return the fields that help to choose a task, shortened, without empty fields.
+    """Return the fields of a task that help to choose a task.
+
+    Long texts are shortened, and empty fields are left out.
 
     The tool `show` returns all fields.
     """
@@ -95,7 +97,7 @@ def _cut(text: str, room: int) -> str:
 TOOL = Tool(
     name="list",
     title="List background tasks",
-    description="List the background tasks of this project, newest first, also the tasks of earlier sessions.",
+    description="List the background tasks of this project, newest first, with the tasks of earlier sessions.",
     takes=List,
     act=list_tasks,
 )

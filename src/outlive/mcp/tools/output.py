@@ -35,7 +35,7 @@ class Output(Arguments):
 
 
 def output(call: Call, given: Output) -> Answer:
-    """Return the requested part of the output, by default the end of it."""
+    """Return the requested part of the output, or by default its end."""
     task = own_task(call, given.id)
     files = files_with_output(call.home, task, given.attempt)
     start = _start(files, given)
@@ -53,7 +53,7 @@ def output(call: Call, given: Output) -> Answer:
 def _start(files: AttemptFiles, given: Output) -> int:
     """Return the offset of the first byte to return.
 
-    It is the given offset, or that of the tail, which begins at the beginning of a line.
+    This is the given offset, or the offset at which the tail begins. The tail begins with a whole line.
     """
     if given.since is not None:
         return given.since
@@ -69,7 +69,7 @@ TOOL = Tool(
     title="Read a task's output",
     description=(
         "Return what a task has written so far, whether it runs or has ended. `tail` returns its last lines. To "
-        "continue, give `next` of the answer as `since`."
+        "continue, give `next` of an answer as `since`."
     ),
     takes=Output,
     act=output,

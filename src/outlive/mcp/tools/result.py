@@ -35,8 +35,8 @@ def result(call: Call, given: Result) -> Answer:
 def result_of(call: Call, task: Task, *, is_asked_for: bool = True) -> Answer:
     """Return the ending of a task as its notice describes it.
 
-    If the caller's session may acknowledge the task's notices, this acknowledges them. A caller that did not ask
-    for the ending gets one line if the ending was reported before.
+    The task's notices are acknowledged, if the caller's session may acknowledge them. A caller that did not ask for the
+    ending gets only one line if the ending was reported before.
     """
     ending = read_ending(call.home, task.id, call.caller.session, call.caller.project)
     is_known = ending.was_told and not is_asked_for

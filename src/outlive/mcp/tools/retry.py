@@ -50,7 +50,7 @@ TOOL = Tool(
     title="Try a background task again",
     description=(
         "Start a new attempt of a task that has ended: the same command and directory under the same id. Earlier "
-        "attempts keep their output and ending. If `run` refuses, this tool refuses too."
+        "attempts keep their output and ending. This tool refuses in the same cases as `run`."
     ),
     takes=Retry,
     act=retry,

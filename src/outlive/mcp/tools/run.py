@@ -34,9 +34,8 @@ else:
 
 MOST_INLINE = timedelta(seconds=45)
 told_notify = (
-    "which endings are reported; output: a success without output waits for the next turn; never: for a server"
+    "which endings are reported; `output` delays a success without output until the next turn; `never` is for servers"
 )
-Span = Annotated[str | None, Field(description="such as 90s, 15m, 2h")]
 
 
 class Run(Arguments):
@@ -51,7 +50,9 @@ class Run(Arguments):
         str | None, Field(description="start nothing if a task with this key runs or succeeded; else retry it")
     ] = None
     timeout: Annotated[str | None, Field(description="end the task after this time, such as 90s, 15m, 2h")] = None
-    idle_timeout: Annotated[str | None, Field(description="end the task if it is idle for this time")] = None
+    idle_timeout: Annotated[
+        str | None, Field(description="end the task if it prints nothing and hardly uses the processor for this time")
+    ] = None
     after: Annotated[list[str], Field(description="begin when these tasks have succeeded")] = []
     after_any: Annotated[list[str], Field(description="begin when these tasks have ended in any way")] = []
     slots: Annotated[dict[str, int], Field(description="for each name, run at most this many tasks at a time")] = {}
@@ -75,7 +76,7 @@ def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
     for name, room in given.slots.items():
         slots(f"{name}={room}")  # raises the same error as the spawner, before a request is sent
     if wrong := [name for name in given.env if "=" in name]:
-        raise UserError(f"{wrong[0][:40]!r} is no name of a variable", "give a name without `=`")
+        raise UserError(f"{wrong[0][:40]!r} is not a name of a variable", "give a name without `=`")
     own_tasks(call, [*given.after, *given.after_any])  # raises UnknownTask for tasks that the caller may not see
     retain = None if keep is None else max(keep, DEFAULT_RETENTION)
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
@@ -100,18 +101,22 @@ def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
 
 
 def run(call: Call, given: Run) -> Answer:
-    """Launch a task, and answer at once, or with its ending if that was waited for."""
+    """Launch a task, and answer at once.
+
+    With `wait`, the answer is how the task ended, if it ends in time.
+    """
     patience = span_of(given.wait)
     if patience is not None and patience > MOST_INLINE:
         raise UserError(
-            f"wait is {given.wait}, and clients cut a call off before that", "give at most 45s, and then call `wait`"
+            f"wait is {given.wait}, but clients cut a call off earlier",
+            "give at most 45s, and then call the tool `wait`",
         )
     launched = _launch(call, given)
     if patience is None or not wait_for(call.home, [launched.id], timeout=patience, adopter=adopt):
         answer = _launched(call, find(call.home, [launched.id], adopt)[0])
     else:
         answer = result_of(call, find(call.home, [launched.id], adopt)[0])
-    there = "" if launched.was_started else "Nothing was started: this task has the key. "
+    there = "" if launched.was_started else "Nothing was started, because this task has the key. "
     return answer.but(text=there + answer.text, document={**answer.document, "started": launched.was_started})
 
 
@@ -126,7 +131,7 @@ def _launched(call: Call, task: Task) -> Answer:
 def span_of(text: str | None) -> timedelta | None:
     """Return a span of time from a text such as `15m`.
 
-    Raises `UserError` for another one.
+    Raises `UserError` for a text that is not a span of time.
     """
     return None if text is None else parse_duration(text)
 
@@ -135,10 +140,10 @@ TOOL = Tool(
     name="run",
     title="Launch a background task",
     description=(
-        "Launch a command as a background task that outlives this session: builds, test suites, servers, and all that"
-        " takes longer than a minute. Returns its id at once; output, exit code and what it touched are kept. Do not"
-        " use `&` or nohup instead. If the client's shell is sandboxed or restricted, this tool refuses. Then call"
-        " `outlive run -- CMD` through the shell."
+        "Launch a command as a background task that outlives this session: builds, test suites, servers, and all"
+        " commands that take longer than a minute. Returns the task's id at once. The output, the exit code and what"
+        " the command touched are kept. Do not use `&` or nohup instead. If the client's shell is sandboxed or"
+        " restricted, this tool refuses. Then call `outlive run -- CMD` through the shell."
     ),
     takes=Run,
     act=run,

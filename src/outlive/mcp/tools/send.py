@@ -31,7 +31,7 @@ def send(call: Call, given: Send) -> Answer:
     content = (given.text + ending).encode("utf-8", "surrogateescape")
     sent = sending.send(call.home, task.id, content, adopt, is_last=given.eof)
     more = ", and its input was closed" if given.eof else ""
-    text = f"Task {sent.id} was sent {len(content)} bytes{more}. `output` shows its answer."
+    text = f"{len(content)} bytes were sent to task {sent.id}{more}. `output` shows its answer."
     return Answer(text=text, document=task_document(call.home, sent, utc_now()))
 
 

@@ -52,7 +52,7 @@ def show(call: Call, given: Show) -> Answer:
 TOOL = Tool(
     name="show",
     title="Show a background task",
-    description="Return all about one task: command, directory, attempts, ending, what it touched, its last lines.",
+    description="Return everything about one task: command, directory, attempts, ending, effects, last output.",
     takes=Show,
     act=show,
 )

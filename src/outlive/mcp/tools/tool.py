@@ -1,6 +1,6 @@
-"""The definition of a tool: a command with a schema, answered in text and JSON.
+"""The definition of a tool: its schema, and the function that answers calls.
 
-Its function runs in a thread.
+The answers are text and JSON. The function runs in a thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TaskSupport = Literal["forbidden", "optional", "required"]
 class Arguments(BaseModel):
     """The arguments of a tool.
 
-    Unknown arguments are an error, so that a model that guesses an argument learns of the mistake.
+    An unknown argument is an error. Otherwise, a model that guesses an argument would not notice the mistake.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -49,12 +49,15 @@ class Tool(Value):
     description: str
     takes: type[Arguments]
     act: Callable[[Call, Any], Answer]
-    """The function that answers a call. It may block, and runs in a thread."""
+    """The function that answers a call. The function may block, because it runs in a thread."""
     launch: Callable[[Call, Any, timedelta | None], str] | None = None
-    """Launch a task and return its id, for a client that follows it. The last argument is the shortest retention."""
+    """The function that launches a task for a client that follows the task, and returns the task's id.
+
+    Its last argument is the shortest retention of the task. If `launch` is None, the tool launches no task.
+    """
     task_support: TaskSupport = "forbidden"
     is_patient: bool = False
-    """Whether a call may block for many seconds. Such calls have threads of their own."""
+    """Whether a call may block for many seconds. Such calls use threads that other calls do not use."""
     reads_only: bool = True
     destroys: bool = False
 
@@ -98,7 +101,7 @@ class Tool(Value):
 def _lean(schema: Any) -> Any:
     """Return a schema without titles, nulls and empty defaults.
 
-    No model needs them, and they would make every model request longer.
+    A model does not need these, and they would make every request to the model longer.
     """
     if isinstance(schema, list):
         return [_lean(each) for each in schema]

@@ -26,16 +26,19 @@ class Transcript(Arguments):
     """The arguments of `transcript`."""
 
     id: Id
-    since: Annotated[int | None, Field(ge=0, description="only entries after this number")] = None
-    last: Annotated[int | None, Field(ge=0, description="only the last so many entries")] = None
-    tools: Annotated[bool, Field(description="with tool calls, results, thinking, errors and sub-agents")] = False
-    bytes: Annotated[int, Field(ge=256, le=_MOST, description="at most so many bytes")] = 16 << 10
+    since: Annotated[int | None, Field(ge=0, description="return only the entries after this number")] = None
+    last: Annotated[int | None, Field(ge=0, description="return only the last N entries")] = None
+    tools: Annotated[bool, Field(description="also return tool calls, results, thinking, errors and sub-agents")] = (
+        False
+    )
+    bytes: Annotated[int, Field(ge=256, le=_MOST, description="return at most this many bytes")] = 16 << 10
 
 
 def transcript(call: Call, given: Transcript) -> Answer:
-    """Return the requested entries that fit.
+    """Return as many of the requested entries as fit into the answer.
 
-    These are the first ones after `since`. Without `since`, they are the last ones.
+    With `since` and without `last`, the first entries after that number are returned. Otherwise, the last entries are
+    returned.
     """
     task = own_task(call, given.id)
     found = read_transcript(call.home, task, since=given.since or 0, last=given.last, with_tools=given.tools)
@@ -52,11 +55,12 @@ def transcript(call: Call, given: Transcript) -> Answer:
 
 
 def fit(entries: Sequence[Entry], room: int, *, from_first: bool) -> tuple[list[dict[str, Any]], bool]:
-    """Return the documents of as many entries as fit, and if some did not.
+    """Return the documents of as many entries as fit, and whether some did not fit.
 
-    These are the first ones in the order of arrival, so that a reader can continue at the last number. Otherwise they
-    are the last ones. The text of an entry that does not fit alone is cut. The others are not masked, which would take
-    half a minute for the longest transcripts.
+    With `from_first`, these are the first entries in the order of arrival, so that a reader can continue at the last
+    number. Otherwise, these are the last entries. If not even one entry fits, its text is cut. A document, with its
+    secrets masked, is made only for these entries. For all entries of a very long transcript, that would take half a
+    minute.
     """
     candidates = sorted(entries, key=lambda entry: entry.number) if from_first else entries[::-1]
     taken: dict[int, dict[str, Any]] = {}
@@ -87,8 +91,8 @@ TOOL = Tool(
     name="transcript",
     title="Read an agent's transcript",
     description=(
-        "What a background agent has said, running or not, with `tools` also what it did. `next` of one answer is"
-        " `since` of the next call."
+        "Return what a background agent has said so far, whether it runs or has ended. With `tools`, also return what"
+        " it did. To continue, give `next` of an answer as `since`."
     ),
     takes=Transcript,
     act=transcript,

@@ -1,4 +1,4 @@
-"""The tasks that a caller may see: the tasks of its own project and session."""
+"""The tasks that a caller may see: the tasks of its project and of its session."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def own_tasks(call: Call, ids: Sequence[str]) -> list[Task]:
 def _is_of_session(call: Call, task: Task) -> bool:
     """Return whether the lineage of the caller's session launched a task.
 
-    The task may be of any project.
+    The lineage is the chain of sessions that continue each other. The task may belong to any project.
     """
     session = call.caller.session
     if session is None or task.lineage is None:
@@ -54,12 +54,12 @@ def own_task(call: Call, one: str) -> Task:
 def session_or_project(call: Call) -> Selection:
     """Return a selection of the tasks of the caller's session.
 
-    If the session is not known, the tasks of its project are selected.
+    If the session is not known, the tasks of the caller's project are selected.
     """
     caller = call.caller
     if caller.session is None:
         return Selection(project=caller.project)
-    # A session that is not recorded has no tasks: no session has the number 0.
+    # No session has the number 0, so a session that is not recorded selects no tasks.
     return Selection(session=caller.session, origin=number_of(call.home, caller.session, caller.project) or 0)
 
 

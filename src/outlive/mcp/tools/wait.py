@@ -1,8 +1,8 @@
-"""The tool `wait`: block until tasks have ended, in slices.
+"""The tool `wait`: block until tasks have ended, in several short calls.
 
-Clients cut a call off after about a minute. A slice is shorter, and its answer has a token with which the next
-call continues, so a wait may last for hours. Within a slice the kernel wakes this process, and nothing is
-polled.
+Clients cut a call off after about a minute. So one call waits for at most 45 seconds. Its answer has a token with which
+the next call continues the wait. In this way, a wait may last for hours. During a call, the kernel wakes this process,
+and nothing is polled.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ SLICE_S = 45
 class Wait(Arguments):
     """The arguments of `wait`."""
 
-    ids: Annotated[list[str], Field(description="wait for these tasks; default: all running ones of this session")] = []
+    ids: Annotated[list[str], Field(description="wait for these tasks; default: this session's running tasks")] = []
     group: Annotated[str | None, Field(description="wait for the tasks of this group instead")] = None
     any_one: Annotated[bool, Field(description="wait only until one task has ended")] = False
     until: Annotated[str | None, Field(description="wait until a line of one task's output matches this regex")] = None
     seconds: Annotated[float, Field(ge=0, le=SLICE_S, description="answer after this time at the latest")] = SLICE_S
-    resume: Annotated[str | None, Field(description="continue the wait of an earlier answer")] = None
+    resume: Annotated[str | None, Field(description="the `resume` of an earlier answer, to continue its wait")] = None
 
 
 def wait(call: Call, given: Wait) -> Answer:
-    """Wait for one slice, and return what has happened."""
+    """Wait for at most `seconds`, and return what has happened."""
     given = given if given.resume is None else _read_token(given.resume).model_copy(update={"seconds": given.seconds})
     tasks = _meant(call, given)
     return _wait_for_ends(call, given, tasks) if given.until is None else _wait_for_line(call, given, tasks)
@@ -104,7 +104,7 @@ def _wait_for_line(call: Call, given: Wait, tasks: list[Task]) -> Answer:
         "done": not timed_out,
         "resume": _token(given, [task.id]) if timed_out else None,
     }
-    head = "A line matches." if line is not None else "It has ended, and no line matches."
+    head = "A line matches." if line is not None else "The task has ended, and no line matches."
     if timed_out:
         head = f'No line matches yet. Go on with wait(resume="{document["resume"]}").'
     return Answer(
@@ -133,16 +133,18 @@ def _read_token(token: str) -> Wait:
             raise ValueError("the token names no task")
         return Wait(any_one=any_one, until=until, group=group, ids=ids)
     except (ValueError, TypeError, RecursionError) as error:
-        raise UserError("resume is not from an answer of this tool", "give the ids instead") from error
+        raise UserError(
+            "`resume` is not a value that this tool has returned", "give the ids of the tasks instead"
+        ) from error
 
 
 TOOL = Tool(
     name="wait",
     title="Wait for background tasks",
     description=(
-        "Block until tasks have ended, at no cost. Answers after 45 s at the latest; if `done` is false, call this "
-        "again with `resume`. With `until`, wait until a line of output matches, for example until a server listens. "
-        "If you can, do other work instead, and read `inbox` later."
+        "Block until tasks have ended, without polling. The answer comes after 45 s at the latest. If its `done` is "
+        "false, call this tool again with `resume`. With `until`, wait until a line of output matches, for example "
+        "until a server listens. If you can, do other work instead, and read `inbox` later."
     ),
     takes=Wait,
     act=wait,

@@ -13,27 +13,29 @@ from outlive.domain.text.sanitize import from_json
 if TYPE_CHECKING:
     from outlive.mcp.tools.tool import Call
 
-# The time that the command line needs to begin and to end.
+# The additional time, in seconds, that the search process may take to start and to exit.
 _MARGIN_S = 10
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise `UserError` for an invalid regular expression or one with a NUL byte."""
+    """Raise `UserError` for an invalid regular expression, or for a NUL byte in it."""
     if "\0" in pattern:
         raise UserError("until has a NUL byte, which matches no line", "remove the NUL byte")
     try:
         re.compile(pattern)
     except re.error as error:
-        raise UserError(f"until is not a regular expression: {error}", "quote special characters with \\") from error
+        raise UserError(
+            f"until is not a regular expression: {error}", "write a backslash before special characters"
+        ) from error
 
 
 def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> str | None:
     """Return the first line of a task's output that matches a pattern.
 
-    Returns None if the task ended or the time was up without a match.
+    Returns None if the task ended or the time was up before a line matched.
 
-    The search runs in a process of its own, by the command line. A pattern that takes very long to match would
-    block every other call of this server, but a process can be killed.
+    The search runs in a separate process, which runs `outlive wait`. In this process, a pattern that takes very long to
+    match would block every other call of the server. A separate process can be killed.
     """
     words = ("wait", task, "--no-ack", "--json", "--timeout", f"{seconds:.3f}s", f"--until={pattern}")
     try:
@@ -51,7 +53,8 @@ def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> str | 
     answer: Any = from_json(done.stdout) if done.stdout.strip() else {}
     if "matched" not in answer:
         raise UserError(
-            f"the output of {task} cannot be searched: {done.stderr.strip()[:200]}", "try `outlive wait --until`"
+            f"the output of {task} cannot be searched: {done.stderr.strip()[:200]}",
+            "use `outlive wait --until` through the shell",
         )
     found = answer["matched"]
     return None if found is None else str(found)

@@ -1,7 +1,8 @@
 """The rights and settings that a child of the calling thread would inherit.
 
-A request to the spawner describes the settings, such as the environment. The rights cannot be sent in a request: the
-kernel gives them to a child. So a spawner that was started with other rights must not launch for this thread.
+A request to the spawner contains the settings, such as the environment. A request cannot contain rights, because only
+the kernel gives rights to a child. So a spawner that was started with other rights must not launch tasks for this
+thread.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _LIMITS = [number for name, number in vars(resource).items() if name.startswith(
 
 
 def inherited() -> dict[str, Any]:
-    """Return what a command launched by this thread inherits.
+    """Return what a command inherits if this thread launches it.
 
-    File descriptors are left out. `rights` decides which spawner can be used.
+    Open file descriptors are not included. The field `rights` decides which spawner can be used.
     """
     try:
         status = _status()
@@ -53,7 +54,7 @@ def rights() -> tuple[object, ...]:
 def _rights(status: dict[str, str]) -> tuple[object, ...]:
     """Return the rights, with the process id first.
 
-    So a forked child of the program never uses the spawner of its parent.
+    The process id is included so that a forked child of the program never uses the spawner of its parent.
     """
     return (
         os.getpid(),
@@ -70,8 +71,8 @@ def _rights(status: dict[str, str]) -> tuple[object, ...]:
 def _root() -> tuple[object, ...]:
     """Return the identity of the root directory and of its mount.
 
-    The root's path is `/` for every process, even in a chroot. The inode is not enough either: the same directory
-    can be mounted elsewhere, with other mounts below it.
+    The path does not identify the root, because it is `/` for every process, even in a chroot. The inode does not
+    either, because the same directory can be mounted at several places, with different mounts below it.
     """
     fd = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
@@ -85,7 +86,7 @@ def _namespace(name: str) -> str | None:
     try:
         return os.readlink(f"/proc/thread-self/ns/{name}")
     except OSError:
-        return None  # this kernel has no such namespaces
+        return None  # this kernel does not have this kind of namespace
 
 
 def _status() -> dict[str, str]:

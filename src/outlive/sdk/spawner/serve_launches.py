@@ -1,15 +1,15 @@
 """The spawner: a lean child of a large program that forks keepers for it.
 
-A program that uses the SDK may be big and have threads. A fork would copy its memory, and every lock in its
-present state. The spawner is small and has one thread. It has the program's rights, because it is
-the program's child. It exits when the program's end of the socket closes.
+A program that uses the SDK may be large and have threads. A fork of the program would copy its memory, and also locks
+that other threads hold at that moment. The spawner is small and has one thread. It has the program's rights, because it
+descends from the program. It exits when the program's end of the socket is closed.
 """
 
 from __future__ import annotations
 
 import marshal
 import os
-import resource  # noqa: F401 - the witness uses this module to set the limits of a request
+import resource  # noqa: F401 - imported here, because each witness needs it to set the limits of a request
 from select import POLLIN, poll
 
 from outlive.bundle.home import Home
@@ -44,9 +44,9 @@ _IDLE_MS = 2000
 
 
 def frame(message: dict[str, Any]) -> bytes:
-    """Return a message with its length in front.
+    """Return a message, preceded by its length.
 
-    Both ends run the same interpreter, so `marshal` can be used. It needs no import of a larger module.
+    `marshal` can be used, because both ends run the same interpreter. Other formats would need a larger module.
     """
     content = marshal.dumps(message)
     return len(content).to_bytes(_LENGTH, "big") + content
@@ -59,16 +59,16 @@ def _send(fd: int, message: dict[str, Any]) -> None:
 
 
 def receive(fd: int) -> dict[str, Any] | None:
-    """Return one message; None if the other end is gone."""
+    """Return the next message, or None if the other end was closed."""
     head = read_exactly(fd, _LENGTH)
     content = None if head is None else read_exactly(fd, int.from_bytes(head, "big"))
-    return None if content is None else marshal.loads(content)  # noqa: S302 - written by the program or its spawner
+    return None if content is None else marshal.loads(content)  # noqa: S302 - only the program and its spawner can write to this socket
 
 
 def serve(fd: int) -> None:
-    """Answer requests until the program that started this spawner is gone."""
+    """Answer requests until the program that started this spawner has exited."""
     if os.fork():
-        os._exit(0)  # so a kill of the program with all its descendants does not reach the keepers
+        os._exit(0)  # the spawner gets another parent, so a kill of the program and its descendants spares the keepers
     _detach(fd)
     open_marker()
     keepers = become_detached()
@@ -83,34 +83,34 @@ def serve(fd: int) -> None:
         except OutliveError as error:
             answer = {"error": type(error).__name__, "message": error.message, "hint": error.hint}
             answer["task"] = getattr(error, "task", None)
-        except Exception as error:  # noqa: BLE001 - reported to the program; the spawner goes on
+        except Exception as error:  # noqa: BLE001 - the error is reported to the program, and the spawner continues
             answer = {
                 "error": "Broken",
                 "message": f"the spawner failed: {error!r}",
-                "hint": "please report it",
+                "hint": "please report this defect of Outlive",
             }
         try:
             _send(fd, answer)
         except OSError:
             return
         if "home" in request:
-            carry(
-                request["home"]
-            )  # keeps the spawner working after an upgrade; done after the answer, because it takes time
+            # From now on, the spawner imports from a copy of the code, so that it works after an upgrade. The copy
+            # takes time, so it is made after the answer.
+            carry(request["home"])
 
 
 def _restore(ledger: str) -> None:
-    """Restore a ledger that was replaced after the program checked it.
+    """Restore a ledger that was replaced after the program had checked it.
 
-    This call reports nothing, because the program's own check notifies the user.
+    This function reports nothing, because the program reports a restored ledger itself.
     """
-    from outlive.service.maintenance.rebuild import restore_incomplete  # noqa: PLC0415 - imported here, because it is seldom needed
+    from outlive.service.maintenance.rebuild import restore_incomplete  # noqa: PLC0415 - imported here, because a ledger is seldom restored
 
     restore_incomplete(ledger)
 
 
 class _IdleResources:
-    """The idle keepers and the open ledger, kept for a next launch that comes soon."""
+    """The idle keepers and the open ledger, kept in case the next launch comes soon."""
 
     def __init__(self, keepers: IdleKeepers) -> None:
         self._keepers = keepers
@@ -120,14 +120,14 @@ class _IdleResources:
         return self._keepers.are_there or self._ledger is not None
 
     def ledger_of(self, home: Home) -> KeptOpenLedger:
-        """Return the ledger of a state directory; it may be open already."""
+        """Return the ledger of a state directory, which may be open already."""
         if self._ledger is None or self._ledger.path != home.ledger:
             self._close()
             self._ledger = KeptOpenLedger(home.ledger)
         return self._ledger
 
     def let_go(self) -> None:
-        """Release the keepers and the ledger, because there was no launch for a while."""
+        """Release the keepers and the ledger, because no request has come for a while."""
         self._keepers.dismiss()
         self._close()
 
@@ -138,9 +138,9 @@ class _IdleResources:
 
 
 def _next_request(fd: int, idle: _IdleResources) -> dict[str, Any] | None:
-    """Return the next request; None if the program is gone.
+    """Return the next request, or None if the program has closed the socket.
 
-    If no request comes soon, idle keepers and the ledger are released.
+    If no request comes within two seconds, idle keepers and the ledger are released.
     """
     if idle:
         waiting = poll()
@@ -179,7 +179,7 @@ def _act(request: dict[str, Any], idle: _IdleResources) -> Launched:
         command = Command(argv=tuple(request["argv"]), text=request["text"])
         wanted = Request(command=command, cwd=request["cwd"], surroundings=around, **fields)
         if "agent" in request:
-            from outlive.service.agents.launch import WantedAgent, plan_agent  # noqa: PLC0415 - most tasks are commands
+            from outlive.service.agents.launch import WantedAgent, plan_agent  # noqa: PLC0415 - imported here, because only agent tasks need it
 
             wanted = plan_agent(home, WantedAgent(**request["agent"]), wanted)
         return run(home, wanted, utc_now(), idle.ledger_of(home))
@@ -189,7 +189,10 @@ def _act(request: dict[str, Any], idle: _IdleResources) -> Launched:
 
 
 def _detach(fd: int) -> None:
-    """Close all descriptors of the program but the socket, and ignore its signals."""
+    """Close all inherited descriptors except the socket, and ignore signals.
+
+    SIGINT, SIGTERM, SIGHUP and SIGQUIT are ignored, so that they do not end the spawner.
+    """
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)

@@ -1,6 +1,6 @@
-"""The program's side of its spawner.
+"""The connection of a program to its spawner.
 
-A spawner is started on first use, and replaced when the rights of the calling thread change.
+The spawner is started at the first use. It is replaced when the calling thread has other rights than the spawner.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPAWNER_FD = 3
 
 
 class Spawner:
-    """One spawner for this process; safe to share between threads."""
+    """The spawner of this process. Several threads may use this object."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,7 +54,8 @@ class Spawner:
             try:
                 answer = self._converse(request, rights)
             except BaseException:
-                # After an interruption, the answer to this request would be read as the answer to the next one.
+                # After an interruption, the answer to this request would be read as the answer to the next request. So
+                # this spawner is not used any more.
                 self._forget()
                 raise
             finally:
@@ -68,18 +69,18 @@ class Spawner:
         try:
             self._channel(rights).sendall(message, socket.MSG_NOSIGNAL)
         except OSError:
-            # The spawner was gone before it received the whole request, so nothing has been done. Ask another
-            # spawner.
+            # The spawner exited before it received the whole request, so it has started nothing. The request can be
+            # sent to another spawner.
             self._forget()
             try:
                 self._channel(rights).sendall(message, socket.MSG_NOSIGNAL)
             except OSError as error:
-                raise Unavailable(f"the spawner is killed again and again: {error.strerror}", "try again") from error
+                raise Unavailable(f"the spawner was killed twice: {error.strerror}", "try again") from error
         answer = receive(self._channel(rights).fileno())
         if answer is None:
             raise Unavailable(
-                "the spawner was killed while it launched the task, which may run or not",
-                "`outlive list` shows whether it runs; with a key, a second launch is safe",
+                "the spawner was killed while it launched the task, so the task may run or not",
+                "`outlive list` shows whether the task runs; with a key, a second launch is safe",
             )
         return answer
 
@@ -95,7 +96,9 @@ class Spawner:
     def _replace(self, rights: tuple[object, ...]) -> None:
         self._forget()
         if not sys.executable:
-            raise Unavailable("this program does not know its Python interpreter", "set sys.executable")
+            raise Unavailable(
+                "this program does not know its Python interpreter", "set sys.executable to the path of the interpreter"
+            )
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
@@ -115,8 +118,8 @@ class Spawner:
             raise Unavailable(f"the spawner cannot be started: {error}", hint) from error
         finally:
             theirs.close()
-        # The child forks the spawner and exits, so the spawner gets another parent. If the child could not import
-        # Outlive, it exits with an error.
+        # The child forks the spawner and exits, so the spawner gets another parent. If the child cannot import Outlive,
+        # it exits with an error.
         if _exit_code_of(child):
             ours.close()
             raise Unavailable(
@@ -128,8 +131,8 @@ class Spawner:
     def _notice_loss(self) -> None:
         """Forget the socket if the program has closed its descriptor.
 
-        A program may close all its descriptors, and open another file under the same number. That file must not be used
-        as the socket.
+        A program may close all its descriptors, and then open another file with the same number. That file must not be
+        used as the socket.
         """
         if self._socket is None:
             return
@@ -142,22 +145,22 @@ class Spawner:
             self._socket = None
 
     def _forget(self) -> None:
-        """Close the connection to the spawner, which then exits."""
+        """Close the connection to the spawner, so that the spawner exits."""
         self._notice_loss()
         if self._socket is not None:
             try:
-                # A forked child of this program may hold a copy of the socket. Shutting it down lets the spawner see
-                # the end anyway.
+                # A forked child of this program may have a copy of the socket open. After a shutdown, the spawner reads
+                # the end of the stream in spite of this copy.
                 self._socket.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # the spawner is gone already
+                pass  # the spawner has already exited
             self._socket.close()
             self._socket = None
 
     def start_afresh(self) -> None:
         """Reset the state in a forked child.
 
-        The lock may be held by a thread that does not exist in the child, and the spawner belongs to the parent.
+        A thread that does not exist in the child may have locked the lock. The spawner belongs to the parent.
         """
         self._lock = threading.Lock()
         self._asking = 0
@@ -167,7 +170,7 @@ class Spawner:
             self._socket = None
 
     def close(self) -> None:
-        """End the spawner; the next request starts a new one."""
+        """End the spawner. The next request starts a new spawner."""
         with self._lock:
             self._forget()
 
@@ -175,7 +178,8 @@ class Spawner:
 def _exit_code_of(child: int) -> int:
     """Wait for a child, and return its exit code.
 
-    Returns 0 as well if the exit code is not known, because the program ignores SIGCHLD or waits for all its children.
+    Returns 0 too if the exit code is not known. This happens if the program ignores SIGCHLD, or waits for all its
+    children itself.
     """
     try:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -186,7 +190,8 @@ def _exit_code_of(child: int) -> int:
 def _file_actions(theirs: int) -> list[tuple[int, ...]]:
     if theirs != _SPAWNER_FD:
         return [(os.POSIX_SPAWN_DUP2, theirs, _SPAWNER_FD)]
-    # dup2 of a descriptor onto itself leaves it close-on-exec, so the descriptor is copied through another number.
+    # dup2 of a descriptor to the same number leaves the close-on-exec flag set. So the descriptor is first copied to
+    # another number, and then back.
     spare = 200
     return [
         (os.POSIX_SPAWN_DUP2, theirs, spare),
