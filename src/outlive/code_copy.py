@@ -32,8 +32,8 @@ else:
     ModuleSpec = type(sys.__spec__)
 
 _DIGEST = 16
-_FEWEST_DESCRIPTORS = 64  # below this limit, no copy is made, because tasks need the descriptors
-_NOT_COPIED = ("__pycache__", "install", "mcp")  # a process that wakes imports no module of these packages
+_FEWEST_DESCRIPTORS = 64  # if the limit of open files is lower, no copy is made, because tasks need the descriptors
+_NOT_COPIED = ("__pycache__", "install", "mcp")  # no sleeping process needs modules of these directories
 _carried: CodeCopy | None = None
 
 
@@ -85,7 +85,7 @@ class CodeCopy:
         """Leave the creation of the module to the import system."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the code that `find_spec` attached."""
+        """Run the code of a module, which `find_spec` attached to the module's spec."""
         spec = module.__spec__
         if spec is not None:
             content, spec.loader_state = spec.loader_state, None
@@ -121,7 +121,10 @@ class CodeCopy:
 
 
 class _ApswLoader(ExtensionFileLoader):
-    """A loader of apsw from its open shared object, under the original file's path."""
+    """A loader of apsw from an open descriptor of its shared object.
+
+    The module's `__file__` is the path of the original file.
+    """
 
     def __init__(self, path: str, link: str) -> None:
         super().__init__("apsw", link)
@@ -133,7 +136,10 @@ class _ApswLoader(ExtensionFileLoader):
 
 
 def carry(home: str) -> CodeCopy | None:
-    """Import modules from a copy from now on. Return None if no copy can be made."""
+    """Make this process import Outlive's modules from a copy from now on.
+
+    Returns None if no copy can be made.
+    """
     global _carried  # noqa: PLW0603 - a process uses at most one copy
     if _carried is None or not _carried.is_open():
         if os.sysconf("SC_OPEN_MAX") < _FEWEST_DESCRIPTORS:
@@ -164,7 +170,7 @@ def carried_fds() -> tuple[int, ...]:
 
 
 def install(note: Note) -> CodeCopy:
-    """Import modules from the copy that `note` describes.
+    """Make this process import Outlive's modules from the copy that `note` describes.
 
     Raises OSError if a Python of another version made the copy.
     """
@@ -197,9 +203,9 @@ def _copy(home: str) -> Note:
 
 
 def _gather(directory: str, package: str, index: dict[str, Entry], parts: list[bytes]) -> None:
-    """Read the fresh bytecode of every module of a directory.
+    """Read the bytecode of every module of a directory.
 
-    If a module has no fresh bytecode, its source is read instead.
+    If a module's bytecode is missing or out of date, the source of the module is read instead.
     """
     from outlive.quick_import import fresh_code  # noqa: PLC0415 - the top level must not import other modules of Outlive
 
@@ -234,7 +240,7 @@ def _open_apsw() -> tuple[int, str] | None:
 def _open_file(home: str, content: bytes) -> int:
     """Return a descriptor of the shared file, which has this content.
 
-    If the shared file cannot be written, the descriptor is of anonymous memory with the same content.
+    If the shared file cannot be written, a descriptor of anonymous memory with the same content is returned.
     """
     try:
         return _open_shared(f"{home}/code", content)
@@ -258,7 +264,7 @@ def _open_shared(directory: str, content: bytes) -> int:
         write_whole(path, content)
         for other in os.listdir(directory):
             if other != name:
-                os.unlink(f"{directory}/{other}")  # the copy of another version, which its processes keep open
+                os.unlink(f"{directory}/{other}")  # the copy of another version, whose processes keep the file open
     except FileNotFoundError:
         pass  # another process of this version wrote the file and deleted the other copies at this moment
     fd = _opened_if(path, content)

@@ -28,7 +28,7 @@ def find_former_module(name: str) -> ModuleSpec | None:
 
 
 class FormerModule:
-    """The loader of a former module, which has only the functions of `_FUNCTIONS`."""
+    """The loader of a former module, whose only functions are those in `_FUNCTIONS`."""
 
     def create_module(self, _: ModuleSpec) -> None:
         """Leave the creation of the module to the import system."""

@@ -1,7 +1,7 @@
 """A fast finder of Outlive's modules, for processes that run a few milliseconds.
 
-Python's own finders need three times as long to find the forty small modules of a launch. Python's own finders still
-find the modules that have no fresh bytecode. Only the command line and Outlive's own processes install this finder (ADR
+Python's own finders need three times as long to find the forty small modules of a launch. They still find the modules
+whose bytecode is missing or out of date. Only the command line and Outlive's own processes install this finder (ADR
 0004).
 """
 
@@ -25,7 +25,7 @@ _TAG = f".{sys.implementation.cache_tag}.pyc"
 
 
 class QuickFinder:
-    """A finder of the modules of `outlive` that have fresh bytecode."""
+    """A finder of the modules of `outlive` whose bytecode is up to date."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, _: ModuleType | None = None) -> ModuleSpec | None:
         """Return the spec of a module, or None to let other finders look for the module."""
@@ -52,7 +52,7 @@ class QuickFinder:
         """Leave the creation of the module to the import system."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the code that `find_spec` attached."""
+        """Run the code of a module, which `find_spec` attached to the module's spec."""
         spec = module.__spec__
         if spec is not None:
             code = loads(spec.loader_state)  # noqa: S302 - every import loads bytecode in this way
@@ -64,7 +64,7 @@ class FormerNames:
     """The last finder, which finds modules that only the first version had."""
 
     def find_spec(self, name: str, _: Sequence[str] | None, __: ModuleType | None = None) -> ModuleSpec | None:
-        """Return the spec of a former module, or None."""
+        """Return the spec of a module that only the first version had, or None."""
         if not name.startswith("outlive.") or name in ("outlive.former_modules", "outlive.entry_points"):
             return None
         try:
@@ -75,7 +75,10 @@ class FormerNames:
 
 
 def fresh_code(directory: str, name: str) -> bytes | None:
-    """Return the marshalled code of a module, or None if it has no fresh bytecode."""
+    """Return the marshalled code of a module.
+
+    Returns None if the module's bytecode is missing or out of date.
+    """
     try:
         source = stat(f"{directory}/{name}.py")
         fd = open(f"{directory}/__pycache__/{name}{_TAG}", O_RDONLY | O_CLOEXEC)

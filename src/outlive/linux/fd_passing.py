@@ -1,4 +1,4 @@
-"""Passing of file descriptors, together with a note in bytes, between processes."""
+"""The passing of file descriptors and a note of bytes through a socket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 32
 
 
 def give(channel: socket, note: bytes, descriptors: Sequence[int]) -> None:
-    """Send a note with descriptors. Raise OSError if the sending fails.
+    """Send a note and descriptors through a socket. Raise OSError if sending fails.
 
     The descriptors stay open in this process.
     """
@@ -26,9 +26,10 @@ def give(channel: socket, note: bytes, descriptors: Sequence[int]) -> None:
 
 
 def take(channel: socket) -> tuple[bytes, list[int]] | None:
-    """Wait for a note with descriptors. The caller must close the descriptors.
+    """Return the note and the descriptors that the other process sends.
 
-    Returns None if the other end is closed, or if this process has too few free descriptors.
+    Waits until they arrive. The caller must close the descriptors. Returns None if the other end of the socket is
+    closed, or if this process has too few free descriptors.
     """
     try:
         head, rights, flags, _ = channel.recvmsg(_HEAD, CMSG_LEN(_NUMBER * _MOST), MSG_CMSG_CLOEXEC)
@@ -36,13 +37,13 @@ def take(channel: socket) -> tuple[bytes, list[int]] | None:
         return None
     note = read_exactly(channel.fileno(), int.from_bytes(head, "big")) if len(head) == _HEAD else None
     if not note or not rights or flags & MSG_CTRUNC:
-        return None  # MSG_CTRUNC: this process has too few free descriptors, so the kernel closed some
+        return None  # MSG_CTRUNC: this process has too few free descriptors, so the kernel closed some of those sent
     numbers = rights[0][2]
     return note, [int.from_bytes(numbers[at : at + _NUMBER], sys.byteorder) for at in range(0, len(numbers), _NUMBER)]
 
 
 def read_exactly(fd: int, size: int) -> bytes | None:
-    """Read `size` bytes. Return None if the connection ends or fails before."""
+    """Read exactly `size` bytes. Return None if the connection ends or fails earlier."""
     parts = []
     while size:
         try:

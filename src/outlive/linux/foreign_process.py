@@ -72,9 +72,10 @@ def _observe(pid: int) -> ForeignProcess:
 
 
 def _output(pid: int) -> tuple[int | None, os.stat_result | None]:
-    """Return the number of the output descriptor that goes to a file, and the stat.
+    """Return 1 or 2, whichever goes to a regular file, and the file's stat result.
 
-    Both are None if neither standard output nor standard error goes to a file.
+    Standard output (1) comes first. Returns None and None if neither standard output nor standard error goes to a
+    regular file.
     """
     for number in (_STDOUT, _STDERR):
         try:
@@ -94,7 +95,7 @@ def _link(path: str) -> str:
 
 
 def ancestors(pid: int) -> Iterator[int]:
-    """Yield a process and its ancestors, nearest first."""
+    """Yield the ids of a process and of its ancestors, nearest first."""
     while pid > 0:
         yield pid
         fields = stat_fields(pid)
@@ -102,7 +103,7 @@ def ancestors(pid: int) -> Iterator[int]:
 
 
 def holders_of(path: str) -> list[int]:
-    """Return the processes whose output goes to the file `path`, oldest first.
+    """Return the ids of the processes whose output goes to a file, oldest first.
 
     Only processes that this process may inspect are found.
     """

@@ -21,11 +21,11 @@ KEEPER_NAME, WITNESS_NAME = "outlive-keeper", "outlive-witness"
 _MARKER = "outlive-own"
 _STOPPED = (b"T", b"Z", b"X")
 _FORKED_ONLY = 0x40  # PF_FORKNOEXEC: the kernel clears this flag when an exec cannot fail any more
-_MOST_DESCRIPTORS = 1 << 30  # larger than any descriptor; one call closes a range of any size
+_MOST_DESCRIPTORS = 1 << 30  # larger than any descriptor; closing a longer range takes no longer
 
 
 def close_all_but(keep: tuple[int, ...]) -> None:
-    """Close every descriptor except 0 to 2, `keep` and the descriptors of code copies."""
+    """Close all descriptors but 0 to 2, those in `keep`, and those of the code copy."""
     # A process that uses a copy of Outlive's code has loaded `outlive.code_copy` already. A process without a copy has
     # no such descriptors, so this function does not import that module.
     copied = sys.modules.get("outlive.code_copy")
@@ -35,7 +35,7 @@ def close_all_but(keep: tuple[int, ...]) -> None:
 
 
 class Identity(Value):
-    """One process, distinguished from all earlier and later processes with its pid."""
+    """The facts that distinguish a process from all others that ever get its pid."""
 
     pid: int
     inode: int
@@ -47,7 +47,7 @@ class Identity(Value):
 def identify(pid: int) -> Identity:
     """Return the identity of this process or of an unreaped child.
 
-    The kernel does not give the pid of this process or of an unreaped child to another process.
+    The pid of any other process could pass to a new process while its facts are read.
     """
     pidfd = os.pidfd_open(pid)
     try:
@@ -65,7 +65,7 @@ def identify(pid: int) -> Identity:
 def open_verified(identity: Identity) -> int | None:
     """Return a pidfd of the identified process, or None if the process is gone.
 
-    A zombie is not gone.
+    A zombie does not count as gone.
     """
     if identity.boot != boot_id() or identity.namespace != pid_namespace():
         return None
@@ -80,8 +80,8 @@ def open_verified(identity: Identity) -> int | None:
 
 
 def has_exited(pidfd: int) -> bool:
-    """Return whether the process of a pidfd has ended. A zombie has ended, too."""
-    from select import POLLIN, poll  # noqa: PLC0415 - loads a shared library, and a hook only needs the functions for names and arguments
+    """Return whether the process of a pidfd has ended. A zombie counts as ended."""
+    from select import POLLIN, poll  # noqa: PLC0415 - this import loads a shared library, and hooks use only functions that do not need it
 
     waiting = poll()
     waiting.register(pidfd, POLLIN)
@@ -111,23 +111,25 @@ def stat_fields(pid: int) -> list[bytes] | None:
 def has_executed(pid: int) -> bool | None:
     """Return whether a process has executed a program since its fork.
 
-    Returns None if there is no such process.
+    Returns None if there is no such process. A dead process that is not reaped yet still gives the correct result.
 
-    The process may be dead, but must not be reaped. During an exec, the kernel clears the flag PF_FORKNOEXEC before it
-    closes descriptors. So when a parent sees that a pipe was closed, the parent gets the right answer, even if a signal
-    killed the child at this moment.
+    During an exec, the kernel clears the flag PF_FORKNOEXEC before it closes descriptors. So a parent may call this
+    function as soon as the child's end of a pipe is closed, even if a signal killed the child at that time.
     """
     fields = stat_fields(pid)
     return None if fields is None else not int(fields[6]) & _FORKED_ONLY
 
 
 def open_marker() -> int:
-    """Open a marker file. It marks a process that has no task as Outlive's own."""
+    """Open a file that marks this process as one of Outlive's own processes.
+
+    A process without a task needs this marker.
+    """
     return os.memfd_create(_MARKER)
 
 
 def has_marker(opened: Iterable[str]) -> bool:
-    """Return whether a process's open files include the marker of `open_marker`."""
+    """Return whether a process's open files include the file of `open_marker`."""
     return any(path.startswith(f"/memfd:{_MARKER}") for path in opened)
 
 
@@ -140,7 +142,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def opened_by(pid: int) -> list[str]:
-    """Return all files that a process has open.
+    """Return the paths of all files that a process has open.
 
     Raises OSError if this process may not inspect the other process.
     """
@@ -178,7 +180,7 @@ def is_held_open(path: str) -> bool:
 
 
 def name_of(pid: int) -> str:
-    """Return the kernel's short name of a process, or no text if it is gone."""
+    """Return the kernel's short name of a process, or an empty string if it is gone."""
     try:
         return read_small(f"/proc/{pid}/comm").strip().decode("utf-8", "backslashreplace")
     except OSError:
@@ -195,9 +197,9 @@ def words_of(pid: int) -> list[str]:
 
 
 def setting_of(pid: int, name: str) -> str:
-    """Return an environment variable with which a process was started.
+    """Return the value of an environment variable at the start of a process.
 
-    Returns an empty text if the variable is missing or cannot be read.
+    Returns an empty string if the variable is missing or cannot be read.
     """
     try:
         words = read_proc(f"/proc/{pid}/environ").split(b"\0")

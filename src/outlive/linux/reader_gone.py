@@ -64,7 +64,7 @@ def wait_for_departure(watch: int | None, seconds: float) -> bool:
 
 
 def reader_of_output() -> int | None:
-    """Return the descriptor that shows when the reader of this process is gone.
+    """Return the descriptor that shows when this process's output has no reader left.
 
     The descriptor is stdout, or stderr if stdout is a file. Under ssh, stderr then still shows the end of the
     connection. Returns None if neither descriptor has another end that can be closed.

@@ -1,4 +1,4 @@
-"""The check whether a sandbox, when it ends, kills the tasks inside of it."""
+"""The check whether this process runs in a sandbox that kills tasks when it ends."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ CHANGING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _LOAD, _EQUAL, _ANY_BIT, _ALLOW = 0x20, 0x15, 0x45, 0x7FFF0000
 _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
 _PR_SET_NO_NEW_PRIVS = 38
-_DECIDING = 4 | 8  # FAN_CLASS_CONTENT, FAN_CLASS_PRE_CONTENT: other processes wait for answers of these groups
+_DECIDING = 4 | 8  # FAN_CLASS_CONTENT and FAN_CLASS_PRE_CONTENT: a group of these classes can delay other processes
 # Calls that are reported only for some arguments. A row has the number of the argument, the kind of test, and the
 # values for the test. An open is reported if it could change a file. Older 32-bit programs use one call, socketcall,
 # for all socket operations. Only its operations bind and connect are reported.
@@ -169,12 +169,12 @@ _syscall, _prctl = dlsym(_program, "syscall"), dlsym(_program, "prctl")
 
 
 def is_known_machine() -> bool:
-    """Return whether the system call numbers of this machine are known."""
+    """Return whether the system call numbers of this processor architecture are known."""
     return os.uname().machine in _MACHINES
 
 
 def assemble(machine: str) -> bytes:
-    """Return the filter for a machine, in the format of the kernel."""
+    """Return the filter for a processor architecture, in the format of the kernel."""
     program = [INSTRUCTION.pack(_LOAD, 0, 0, _MACHINE_AT)]
     for which in _MACHINES[machine][1]:
         block = _block(CALLS[which])
@@ -185,7 +185,10 @@ def assemble(machine: str) -> bytes:
 
 
 def _block(calls: dict[str, int]) -> list[bytes]:
-    """Return the instructions for one machine. The last two allow or report a call."""
+    """Return the filter's instructions for one processor architecture.
+
+    The last two instructions allow a call or report it.
+    """
     sometimes = [(calls[name], *test) for name, test in _ONLY.items() if name in calls]
     always = [number for name, number in calls.items() if name not in _ONLY]
     allow = 1 + sum(2 + len(values) for *_, values in sometimes) + len(always)
@@ -247,8 +250,8 @@ def wake_on_same_processor(listener: int) -> None:
 def receive(listener: int, page: mmap) -> None:
     """Wait for the next call, which the kernel writes into the shared page.
 
-    The kernel writes the call into the page before any code of this process runs. So the other process can still answer
-    the call if this process dies.
+    The kernel writes the call into the page before any code of this process runs. So if this process dies, the other
+    process that shares the page can still answer the call.
     """
     page[: CALL.size] = _EMPTY
     ioctl(listener, _RECEIVE, page)

@@ -36,7 +36,7 @@ Without this thread, calls would hang, so no filter is installed.
 """
 _UNOBSERVED = "its keeper died: later changes were not observed"
 _UNWRITTEN_AT, _UNWRITTEN_SIZE = 2048, 8
-"""Offset and size, in the page, of the time of the keeper's first observation not yet in the journal."""
+"""Where the page has the time of the keeper's first observation that is not in the journal yet: offset and size."""
 _WRITING_TAKES_MS = 5
 _DESCRIPTORS = ("_journal", "_page", "_keeper", "_to_keeper", "_witness", "_to_witness", "_is_taken", "_taken")
 
@@ -190,7 +190,7 @@ class SharedListener:
             pass  # the disk is full
 
     def take(self, command: int) -> int | None:
-        """Return the witness's copy of the listener, or None if the witness gets none.
+        """Return the witness's copy of the listener, or None if there is no copy.
 
         The command-to-be waits until this function returns.
         """
@@ -206,9 +206,8 @@ class SharedListener:
     def _listener_from(self, channel: int, command: int) -> int | None:
         """Return a copy of the command-to-be's listener.
 
-        Returns None if the command-to-be has no listener, or has died.
-
-        Raises OSError if this process cannot get the listener.
+        Returns None if the command-to-be has no listener, or has died. Raises OSError if there is a listener, but this
+        process cannot get a copy of it.
         """
         if self._sends:
             has_one, listener = _receive_from(channel)
@@ -254,7 +253,7 @@ class ListenerFallback:
         self._done = allocate_lock()
 
     def begin(self, command: int) -> None:
-        """Start the thread, and promise to answer only if the thread has started."""
+        """Start the thread. Promise to answer calls only if the thread has started."""
         from _thread import start_new_thread  # noqa: PLC0415
 
         self._done.acquire()
@@ -299,7 +298,7 @@ class ListenerFallback:
 
 
 def let_continue_what_waits(listener: int, page: mmap) -> None:
-    """Let the last call and every later call continue, after the keeper's death."""
+    """After the keeper's death, let the last call and every later call continue."""
     from outlive.linux.seccomp import let_continue, received  # noqa: PLC0415 - costs nothing, because this process has loaded the module already
 
     # If the last received call was answered already, a second answer has no effect. If the call was not answered, no
@@ -328,7 +327,7 @@ def answer_all(listener: int, page: mmap) -> None:
 def _may_ask(command: int) -> bool:
     """Return whether the command-to-be may be alive.
 
-    Returns True if its pid is unknown.
+    Returns True if the pid of the command-to-be is unknown.
     """
     fields = stat_fields(command) if command else None
     return not command or (fields is not None and fields[0] not in b"ZX")
@@ -348,7 +347,7 @@ def _send(channel: int, descriptor: int) -> None:
 
 
 def _receive_from(channel: int) -> tuple[bool, int | None]:
-    """Return whether a descriptor was sent, and its number in this process.
+    """Return whether a descriptor was sent, and the descriptor's number here.
 
     The number is None if this process had no free descriptor.
     """

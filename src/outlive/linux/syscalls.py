@@ -93,7 +93,7 @@ class _Call(CFuncPtr):
 
 
 _program = dlopen(None, 0)  # type: ignore[arg-type]
-_known: dict[str, str] = {}  # facts that stay the same while a process runs
+_known: dict[str, str] = {}  # facts about this process or the system that do not change while the process runs
 _prctl = dlsym(_program, "prctl")
 _fallocate = dlsym(_program, "fallocate")
 _syscall = dlsym(_program, "syscall")
@@ -213,7 +213,7 @@ def open_within(root: int, path: bytes) -> int:
 
 
 def check_pidfd() -> None:
-    """Raise Unavailable where the kernel, or a filter, forbids pidfd_open.
+    """Raise Unavailable if the kernel or a seccomp filter forbids pidfd_open.
 
     Without pidfd_open, a later process with the same pid might be killed instead of a task's process.
     """
@@ -231,7 +231,7 @@ def check_pidfd() -> None:
 def born_at(path: bytes) -> int:
     """Return a file's creation time in nanoseconds since 1970, or 0 if unknown.
 
-    The inode alone does not identify a file: a new directory may get the inode of a deleted one.
+    The inode alone does not identify a directory, because a new directory may get the inode of a deleted one.
     """
     number = _STATX.get(os.uname().machine)
     if number is None:
@@ -307,7 +307,7 @@ def exit_status_of(pidfd: int) -> int | None:
 
 
 def read_small(path: str) -> bytes:
-    """Return the content of a short file of /proc, with fewer calls than `open`."""
+    """Return the content of a short /proc file, with fewer system calls than `open`."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(fd, 4096)
@@ -340,7 +340,10 @@ def give_back_memory() -> None:
 
 
 def take_short_turns() -> None:
-    """Request short, early time slices, because observed calls wait for this thread."""
+    """Request short time slices that begin early for this thread.
+
+    The task waits for this thread at every observed call.
+    """
     policy, machine = os.sched_getscheduler(0), os.uname().machine
     if policy != os.SCHED_OTHER or machine not in _SET_SCHEDULING:
         return
@@ -352,7 +355,7 @@ def take_short_turns() -> None:
 
 
 def boot_id() -> str:
-    """Return the id of this boot, or an empty text if /proc does not show the id."""
+    """Return the id of this boot, or an empty string if /proc does not show the id."""
     if "boot" not in _known:
         try:
             _known["boot"] = read_small("/proc/sys/kernel/random/boot_id").strip().decode("ascii")

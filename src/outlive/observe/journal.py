@@ -44,7 +44,7 @@ class Journal:
     """An open journal. Lines are collected in memory and written in batches."""
 
     def __init__(self, fd: int, wall: int, on_unwritten: Callable[[int], object] = lambda _: None) -> None:
-        """Take the open file of the journal.
+        """Write to the journal that is open as `fd`.
 
         `wall` is the Unix time in nanoseconds at which the monotonic clock was 0. `on_unwritten` is called with the
         time of the first collected line, and with 0 when all lines are written.

@@ -1,4 +1,4 @@
-"""The state of a path: a short text that is equal for equal contents.
+"""The state of a path: a short string that is equal for equal contents.
 
 | state | what the path holds |
 |---|---|
@@ -48,7 +48,10 @@ def look(path: str) -> Look:
 
 
 def look_straight(path: str) -> Look:
-    """Return the result of lstat for a path, or `0` if the path leads through a link."""
+    """Return the result of lstat for a path.
+
+    Returns the state `0` if a directory of the path is a symbolic link.
+    """
     fd = open_straight(path.encode("utf-8", "surrogateescape"))
     if fd < 0:
         return ABSENT if fd == -ELOOP else look(path)
@@ -90,7 +93,7 @@ def state_like(path: str, known: str) -> str:
 
 
 def is_directory(found: Look) -> bool:
-    """Return whether the result of `look` is a directory."""
+    """Return whether `look` found a directory."""
     return not isinstance(found, str) and stat.S_ISDIR(found.st_mode)
 
 
@@ -109,8 +112,8 @@ def glance(found: Look) -> str:
 def pin(path: str, found: Look) -> tuple[str, int | None]:
     """Return a path's state, and a descriptor if the content must be read later.
 
-    The descriptor keeps a longer file readable after the file was removed. A short file is read at once. Closing the
-    last descriptor of a removed file frees the blocks of the file, and this takes longer than reading a short file.
+    The descriptor keeps a longer file readable after the file was removed. A short file is read at once, because this
+    takes less time than closing its last descriptor after the removal. This close frees the blocks of the file.
     """
     if isinstance(found, str):
         return found, None
@@ -141,7 +144,10 @@ def _directory(path: str, inode: int) -> str:
 
 
 def read_pinned(unread: str, fd: int) -> str:
-    """Read and close a file that `pin` opened. Return `unread` if reading fails."""
+    """Read and close a file that `pin` opened. Return the file's state.
+
+    If reading fails, the result is the state `unread`, which `pin` returned.
+    """
     return _blob_id(fd) or unread
 
 
@@ -176,8 +182,8 @@ def moments_of(path: str) -> tuple[int, int]:
 def changed_at_ns(path: str) -> int:
     """Return when a path last changed (ctime), in nanoseconds since 1970.
 
-    A missing path has the ctime of the nearest directory above it. Returns 0 if the time is unknown, or in the future
-    because the clock was set back.
+    For a missing path, this is the ctime of the nearest existing directory above. Returns 0 if the time is unknown, or
+    in the future because the clock was set back.
     """
     while path:
         try:

@@ -72,9 +72,9 @@ class JournalSearch:
         return self._changed
 
     def names(self, paths: Iterable[bytes]) -> bool:
-        """Return whether a journal names one of the paths, before or after moves.
+        """Return whether a journal names one of the paths, or a directory above a path.
 
-        Returns True if there are too many names to search for.
+        Names before and after moves are searched for, too. Returns True if there are too many names to search for.
         """
         names = self._names_of(paths)
         return names is None or any(above in self._firsts for name in names for above in around_of(name))
@@ -186,9 +186,10 @@ def around_of(path: bytes) -> Iterator[bytes]:
 
 
 def names_any(text: bytes, paths: Iterable[bytes]) -> bool:
-    """Return whether a journal may record a change of, above or below some paths.
+    """Return whether a journal may record a change that concerns some paths.
 
-    The bytes are searched without reading every line, so the result may be True without such a change.
+    A change of a directory above a path, or of a file below a path, counts, too. The bytes are searched without reading
+    every line, so the result may be True without such a change.
     """
     for path in paths:
         names = [path.rstrip(b"/") + end for end in (b"\t", b"\n", b"/")]

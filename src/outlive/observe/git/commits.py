@@ -1,8 +1,8 @@
-"""The number of commits between two commits. Only here, Outlive runs git.
+"""The number of commits between two commits.
 
-Git executes helpers, filters and transports that a repository configures. So git runs in an empty temporary repository
-without configuration, which uses only the objects of the task's repository. Git may use no network protocol, and
-inherits only the variable PATH.
+Only this module of Outlive runs git. Git executes helpers, filters and transports that a repository configures. So git
+runs in an empty temporary repository without configuration, which uses only the objects of the task's repository. Git
+may use no network protocol, and inherits only the variable PATH.
 """
 
 from __future__ import annotations

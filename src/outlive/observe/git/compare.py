@@ -33,8 +33,10 @@ def keep_first(
     """Store a full snapshot of each directory's repository in a file.
 
     A directory in `outside` was in no repository before the command. The snapshot of such a directory is empty, so a
-    repository that is found there later counts as new. `baseline` is another open file or None. If there is a
-    `baseline`, the states of the files that were not written since `since_ns` are stored in this file.
+    repository that is found there later counts as new.
+
+    `baseline` is another open file or None. The baseline file gets the states of the files that were not written since
+    `since_ns`.
     """
     until = time.monotonic() + DEFAULT_BUDGET_S
     found = [
@@ -54,12 +56,14 @@ def keep_first(
 def compare_with_first(
     fd: int, quick: Sequence[Snapshot], *, since_ns: int | None, until_ns: int, seen: Collection[str], ignored: str
 ) -> tuple[str, str]:
-    """Return the comparisons and the `quick` snapshots, both as texts for the bundle.
+    """Return the comparisons and the last snapshots, as two strings for the bundle.
 
-    With `since_ns`, the command already ran when the first snapshot was taken. Two kinds of paths are left out: the
-    paths in `seen`, whose changes were observed, and the directory `ignored`, to which Outlive writes. Changes after
-    `until_ns` are only counted: the waiting process already knows that the task has ended, and may have made these
-    changes.
+    `quick` are the quick snapshots from the end of the task. If `since_ns` is given, the command was already running
+    when the first snapshot was taken.
+
+    The comparisons leave out the paths in `seen`, whose changes were observed, and the directory `ignored`, to which
+    Outlive writes. Changes after `until_ns`, the end of the task, are only counted. A process that waited for the task
+    may have made these changes.
     """
     comparisons, last, trees = [], [], []
     known, until = _with_parents(seen), time.monotonic() + DEFAULT_BUDGET_S
@@ -83,19 +87,28 @@ def compare_with_first(
 
 
 def kept_snapshots(snapshots: Sequence[Snapshot]) -> str:
-    """Return snapshots as text, one per line, the task's own directory first."""
+    """Return snapshots as lines of JSON.
+
+    The first line is the snapshot of the task's own directory.
+    """
     return "".join(snapshot_to_json(each) + "\n" for each in snapshots)
 
 
 class _Wanted:
-    """A filter for changed paths below `top`. It counts changes after `until_ns`."""
+    """A filter for the changed paths below a directory, for a comparison.
+
+    The filter leaves out and counts the changes after `until_ns`.
+    """
 
     def __init__(self, top: str, known: Collection[str], ignored: str, until_ns: int) -> None:
         self._top, self._known, self._ignored, self._until_ns = top, known, ignored, until_ns
         self.later = 0
 
     def is_wanted(self, name: str) -> bool:
-        """Return whether to report a change. The name of a directory ends in a slash."""
+        """Return whether a changed path belongs into the comparison.
+
+        The name of a directory ends in a slash.
+        """
         path = f"{self._top}/{name}"
         if path.rstrip("/") in self._known or self._ignored.startswith(path) or path.startswith(self._ignored):
             return False
@@ -119,7 +132,10 @@ def _with_parents(paths: Collection[str]) -> set[str]:
 
 
 def _with_git_of(quick: Snapshot, full: Snapshot) -> Snapshot:
-    """Return the full snapshot with the state of git at the end of the task."""
+    """Return the full snapshot with the quick snapshot's state of git.
+
+    The quick snapshot was taken at the end of the task, and the full snapshot later.
+    """
     if quick.git is None or full.git is None or quick.git.identity != full.git.identity:
         return full
     return full.but(git=quick.git.but(staged=full.git.staged))
@@ -141,7 +157,7 @@ def _with_dirty(quick: Snapshot, full: Snapshot, first: Snapshot, until_ns: int,
 
 
 def _unfollowed(seen: Collection[str], files: Collection[str], snapshots: Sequence[Snapshot]) -> int:
-    """Return how many observed paths are neither stored by name nor tracked."""
+    """Return how many observed paths have no stored state and are not tracked by git."""
     left = {path for path in seen if path not in files}
     for each in snapshots:
         if each.git is not None and each.tree is not None and each.tree.stopped is None:
@@ -156,9 +172,10 @@ def _unfollowed(seen: Collection[str], files: Collection[str], snapshots: Sequen
 def _changed_later(
     tracked: Mapping[bytes, bytes], top: str, first: Tree | None, until_ns: int
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the files that changed after `until_ns`.
+    """Yield the tracked files that changed after `until_ns`, with their states.
 
-    A missing file is included if it may have existed and its directory changed later.
+    A missing file is included if it may have existed in the first snapshot, and if its directory changed after
+    `until_ns`.
     """
     now_ns = time.time_ns()
     for path, seen in tracked.items():

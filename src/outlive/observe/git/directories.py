@@ -19,11 +19,11 @@ _NOT_THERE = (ENOENT, ENOTDIR, ELOOP)
 
 
 class Barred(Exception):
-    """The error that a directory, which may exist, must not or cannot be entered."""
+    """The error for a directory that may exist, but must not or cannot be entered."""
 
 
 class Directories:
-    """The open directories from the top to the current one."""
+    """The open directories from the top directory to the current one."""
 
     def __init__(self, top: str) -> None:
         self._names: list[bytes] = []

@@ -21,7 +21,10 @@ _MOST_BYTES = 256 << 10
 
 
 def configuration_around(git: GitState, environ: Mapping[str, str]) -> list[str]:
-    """Return all paths outside a repository, existing or not, that configure git."""
+    """Return the paths of all git configuration files outside a repository.
+
+    The files need not exist.
+    """
     home = environ.get("HOME", "")
     xdg = environ.get("XDG_CONFIG_HOME") or home + "/.config"
     usual = (
@@ -32,7 +35,7 @@ def configuration_around(git: GitState, environ: Mapping[str, str]) -> list[str]
     if not environ.get("GIT_CONFIG_NOSYSTEM"):
         usual.append(environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig"))
     repository = (git.common_dir + "/config", git.git_dir + "/config.worktree")
-    # Many users have a symbolic link at such a path and edit its target, so the target must be compared.
+    # Many users have a symbolic link at such a path and edit the link's target. So the target's path is returned.
     waiting = [os.path.realpath(path) for path in (*repository, *usual) if path.startswith("/") and path != os.devnull]
     found: dict[str, None] = {}
     while waiting and len(found) < _MOST_FILES:

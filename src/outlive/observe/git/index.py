@@ -43,14 +43,17 @@ class Entry(Value):
 
 
 class Index(Value):
-    """A whole index: for each path its stamp (as in snapshots), content id and flags."""
+    """The content of an index: the stamp, content id and flags of every path.
+
+    A stamp has the same form as in snapshots.
+    """
 
     version: int
     id_bytes: int
     entries: dict[bytes, tuple[bytes, bytes, int]]
 
     def entry(self, path: bytes) -> Entry:
-        """Return the fields of one entry."""
+        """Return the fields of the entry for one path."""
         stamp, content, flags = self.entries[path]
         ctime, ctime_ns, mtime, mtime_ns, inode, mode, _, _, size = Struct(">9I").unpack(stamp)
         return Entry(
@@ -102,7 +105,8 @@ def parse_index(content: bytes, id_bytes: int = 20, until: float | None = None) 
 def _checked_id_bytes(content: bytes, told: int) -> int:
     """Return the length of the index's object ids.
 
-    An index without a checksum does not show the length, so the result is `told`.
+    An index without a checksum does not show this length. Then the result is `told`, the length that the caller
+    expects. Raises Unknown if the checksum is wrong.
     """
     if content[-20:] == bytes(20):  # index.skipHash
         return told
@@ -171,7 +175,7 @@ def _read_compressed(
 
 
 def _read_flags(content: bytes, at: int) -> tuple[int, int]:
-    """Return the flags of an entry, and where its path begins."""
+    """Return the flags of an entry, and the offset at which the entry's path begins."""
     flags = _flags_at(content, at)[0]
     if flags & EXTENDED:
         return flags | _flags_at(content, at + 2)[0] << 16, at + 4
@@ -179,7 +183,7 @@ def _read_flags(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _varint(content: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a number in the encoding of pack offsets, and where it ends."""
+    """Return a number in the encoding of pack offsets, and the offset after it."""
     byte = content[at]
     number = byte & 0x7F
     while byte & 0x80:

@@ -27,7 +27,10 @@ _MASK = 0xFFFFFFFF
 
 
 def stamp_from(found: os.stat_result) -> bytes:
-    """Return the stat fields as in the index, which keeps 32 bits of each number."""
+    """Return the fields of a stat result in the form that the index uses.
+
+    The index keeps 32 bits of each number.
+    """
     seconds, nanoseconds = divmod(found.st_ctime_ns, 10**9)
     written, written_ns = divmod(found.st_mtime_ns, 10**9)
     return _pack(
@@ -51,7 +54,7 @@ def _mode(mode: int) -> int:
 
 
 def content_id(name: bytes, mode: int, id_bytes: int, dir_fd: int | None = None) -> bytes | None:
-    """Return the blob id of a file or symbolic link. Return None if it cannot be read."""
+    """Return the blob id of a file or symbolic link, or None if reading fails."""
     try:
         if S_ISREG(mode):
             content = read_regular(name, MOST_HASHED, dir_fd)
@@ -68,23 +71,23 @@ def content_id(name: bytes, mode: int, id_bytes: int, dir_fd: int | None = None)
 
 
 def sha1_of(content: bytes) -> bytes:
-    """Return the SHA-1 of a content."""
+    """Return the SHA-1 digest of some bytes."""
     if len(content) < _SHORT:
         return built_in_sha1(content).digest()
-    from hashlib import sha1  # noqa: PLC0415 - loads OpenSSL, which is faster for a long content
+    from hashlib import sha1  # noqa: PLC0415 - loads OpenSSL, which is worth its loading time only for many bytes
 
     return sha1(content, usedforsecurity=False).digest()
 
 
 def sha256_of(content: bytes) -> bytes:
-    """Return the SHA-256 of a content."""
+    """Return the SHA-256 digest of some bytes."""
     from hashlib import sha256  # noqa: PLC0415 - few repositories use SHA-256
 
     return sha256(content).digest()
 
 
 def look_at(path: str) -> bytes:
-    """Return the state of a path, in the same form as in snapshots."""
+    """Return the state of a path, in the form that snapshots use."""
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,6 +1,6 @@
 """HEAD, refs, stash and worktrees of a repository, read from its files.
 
-Refs in a reftable are not read. Only the text of `refs_mark` shows that these refs have changed.
+Refs in a reftable are not read. Only the result of `refs_mark` shows that these refs have changed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def read_head(repository: Repository) -> tuple[str, str]:
 
 
 def read_refs(repository: Repository, most: int, packed_bytes: int) -> dict[str, str]:
-    """Return all shared refs. The value of a symbolic ref is `ref: NAME`."""
+    """Return the refs that all worktrees share, with their values.
+
+    The value of a symbolic ref is `ref: NAME`.
+    """
     _check_readable(repository)
     refs = _packed(repository, packed_bytes)
     waiting = [("refs", 0)]
@@ -63,12 +66,12 @@ def read_refs(repository: Repository, most: int, packed_bytes: int) -> dict[str,
 
 
 def refs_mark(repository: Repository) -> str:
-    """Return a text that changes when packed refs or a reftable change."""
+    """Return a string that changes when packed refs or a reftable change."""
     return "; ".join(identity_of(f"{repository.common_dir}/{name}") for name in ("packed-refs", "reftable/tables.list"))
 
 
 def read_stash(repository: Repository) -> tuple[str, ...]:
-    """Return the stashed commits, newest first."""
+    """Return the ids of the stashed commits, newest first."""
     _check_readable(repository)
     log = read_regular(repository.common_dir + "/logs/refs/stash", _STASH_BYTES)
     if log:
@@ -84,7 +87,10 @@ def read_worktrees(repository: Repository) -> tuple[str, ...]:
 
 
 def _resolve(repository: Repository, name: str) -> str:
-    """Return the commit that a ref leads to. Empty if the ref does not exist yet."""
+    """Return the commit that a ref leads to.
+
+    The result is an empty string if the ref does not exist yet.
+    """
     for _ in range(_MOST_LINKS):
         if not name.startswith("refs/") or ".." in name or "\0" in name or "\n" in name:
             raise Unknown("not the name of a ref")
@@ -98,7 +104,7 @@ def _resolve(repository: Repository, name: str) -> str:
 
 
 def _loose(repository: Repository, name: str) -> str:
-    # bisect, rewritten and worktree refs belong to one worktree; all others are shared.
+    # Refs below these three names belong to one worktree. All worktrees share all other refs.
     own = name.startswith(("refs/bisect/", "refs/rewritten/", "refs/worktree/"))
     where = repository.git_dir if own else repository.common_dir
     path = f"{where}/{name}"

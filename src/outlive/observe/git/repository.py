@@ -1,7 +1,7 @@
 """The git repository that a directory lies in, found as git finds it.
 
-Git is not run, so that no program that a repository configures is executed. GIT_DIR and similar variables are ignored,
-because the effects of a task do not depend on the reader's environment. For a task's project, see
+Git is not run, so that no program that a repository configures is executed. GIT_DIR and similar variables are ignored:
+they are set for the process that asks, and the effects of a task do not depend on them. For a task's project, see
 `service.tasks.launch_context.project_of`.
 """
 
@@ -47,14 +47,14 @@ class Repository(Value):
     def roots(self) -> tuple[str, str, str]:
         """Top, git directory and shared git directory, as a journal records them.
 
-        A text is empty if the repository has no such directory of its own. Symbolic links are resolved, because paths
-        in the journal are resolved, too.
+        A path is an empty string if the repository has no such directory of its own. Symbolic links are resolved,
+        because paths in the journal are resolved, too.
         """
         return self.top or "", os.path.realpath(self.git_dir), self.common_dir if self.is_linked else ""
 
 
 def find_repository(directory: str) -> Repository | None:
-    """Return the repository that a path lies in. The path need not exist.
+    """Return the repository that a path lies in, or None. The path need not exist.
 
     Like git, the search skips a damaged repository. A damaged repository is returned only if no other repository is
     found.
@@ -115,7 +115,10 @@ def repository_at(place: str) -> Repository | None:
 
 
 def _shared_dir(path: str) -> str | None:
-    """Return the directory with the objects and refs, or None if git would find none."""
+    """Return the directory with the objects and refs of a git directory.
+
+    Returns None if git would not accept `path` as a git directory.
+    """
     if not os.path.lexists(path + "/HEAD"):
         return None
     try:
@@ -156,7 +159,10 @@ def read_settings(path: str) -> dict[str, str]:
 
 
 def _settings(text: str) -> dict[str, str]:
-    """Return the settings by `section.key`. Settings in subsections may be wrong."""
+    """Return the settings in the content of a configuration file, by `section.key`.
+
+    Settings in subsections may be wrong.
+    """
     settings: dict[str, str] = {}
     section = ""
     for line in text.splitlines():

@@ -1,7 +1,7 @@
 """Safe reading of files that any process may have created or replaced.
 
-Only regular files are read, up to a limit and not through a final symbolic link. A FIFO or a device does not block the
-reader. Reading any other file raises `Unknown` with the reason.
+Only regular files are read, and only up to a limit of bytes. A path whose last name is a symbolic link is not read. A
+FIFO or a device does not block the reader. Reading any such file raises `Unknown` with the reason.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def read_regular(path: str | bytes, limit: int, dir_fd: int | None = None) -> by
 
 
 def identity_of(path: str) -> str:
-    """Return a text that changes when the file is written.
+    """Return a string that changes when the file is written.
 
-    For a missing file, the text is empty.
+    For a missing file, the string is empty.
     """
     try:
         found = os.lstat(path)

@@ -48,7 +48,10 @@ def take_quick(directory: str, paths: Iterable[str] = (), budget_s: float = DEFA
 
 
 def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Snapshot:
-    """Return the snapshot with the states of git's files outside of the repository."""
+    """Return the snapshot with the states of more configuration files of git.
+
+    These are the configuration files outside of the repository.
+    """
     if snapshot.git is None or not snapshot.git.identity:
         return snapshot
     try:
@@ -60,7 +63,7 @@ def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Sna
 
 
 def as_left(snapshot: Snapshot, until_ns: int) -> Snapshot:
-    """Return the snapshot, and mark files that changed after `until_ns` as unseen."""
+    """Return the snapshot, with files that changed after `until_ns` marked as unseen."""
     from outlive.observe.path_state import changed_at_ns  # noqa: PLC0415 - a launch does not need it
 
     files = dict(snapshot.files or ())
@@ -104,7 +107,10 @@ def take_full(
 
 
 def look_at_paths(paths: Iterable[str], until: float) -> dict[str, bytes]:
-    """Return the states of the first 2000 paths. After `until`, mark paths as unseen."""
+    """Return the states of the first 2000 paths.
+
+    Paths that are not inspected before the time `until` are marked as unseen.
+    """
     from outlive.observe.git.object_ids import look_at  # noqa: PLC0415 - a launch does not need it
 
     seen: dict[str, bytes] = {}
@@ -189,7 +195,10 @@ def _look_inside(
 
 
 def _converts(repository: Repository, settings: Mapping[str, str]) -> bool:
-    """Return whether settings or untracked attributes may make git convert contents."""
+    """Return whether git may convert the contents of files.
+
+    Settings, or attribute files that git does not track, can make git convert contents.
+    """
     home = os.environ.get("HOME", "")
     own = os.environ.get("XDG_CONFIG_HOME") or home + "/.config"
     configured = [settings, *map(read_settings, ("/etc/gitconfig", own + "/git/config", home + "/.gitconfig"))]
@@ -201,7 +210,10 @@ def _converts(repository: Repository, settings: Mapping[str, str]) -> bool:
 
 
 def _staged(index: Index) -> str:
-    """Return an id of the index's entries, without the stamps that git refreshes."""
+    """Return an id that changes when the entries of an index change.
+
+    Stamps do not count, because git refreshes them without a change of the entry.
+    """
     from _blake2 import blake2b  # noqa: PLC0415
 
     from outlive.observe.git.index import INTENT_TO_ADD, SKIP_WORKTREE, STAGE  # noqa: PLC0415

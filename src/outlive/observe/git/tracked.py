@@ -1,4 +1,4 @@
-"""The check whether git tracks files of a directory, even of a removed one."""
+"""The check whether git tracks files in a directory, which may be removed already."""
 
 from __future__ import annotations
 
