@@ -81,7 +81,7 @@ def open_verified(identity: Identity) -> int | None:
 
 def has_exited(pidfd: int) -> bool:
     """Return whether the process of a pidfd has ended. A zombie counts as ended."""
-    from select import POLLIN, poll  # noqa: PLC0415 - this import loads a shared library, and hooks use only functions that do not need it
+    from select import POLLIN, poll  # noqa: PLC0415 - this import loads a shared library, and hooks use only functions that do not need this import
 
     waiting = poll()
     waiting.register(pidfd, POLLIN)

@@ -175,9 +175,9 @@ def has_limited_cpu_time() -> bool:
 
 
 def confinement() -> str:
-    """Return this process's no_new_privs flag and seccomp filters as one text.
+    """Return this process's no_new_privs flag and seccomp filters as one string.
 
-    Callers compare two of these texts.
+    Callers compare two such strings.
     """
     wanted = (b"NoNewPrivs:", b"Seccomp:", b"Seccomp_filters:")
     found = [line.split()[1] for line in read_small("/proc/self/status").splitlines() if line.startswith(wanted)]

@@ -1,4 +1,4 @@
-"""A loader of a package's compiled module, which does not import the package.
+"""A loader of the compiled module in a package, without an import of the package.
 
 Importing some packages also imports an event loop. The event loop would take memory in every keeper, and would delay
 every command by milliseconds.

@@ -86,7 +86,7 @@ def state_like(path: str, known: str) -> str:
         os.close(fd)
     if found[:1] not in "fu":
         return found
-    from outlive.observe.git.object_ids import content_id  # noqa: PLC0415 - only repositories with SHA-256 ids need it
+    from outlive.observe.git.object_ids import content_id  # noqa: PLC0415 - only repositories with SHA-256 ids need this import
 
     content = content_id(os.fsencode(path), stat.S_IFREG, 32)
     return found if content is None else "f" + content.hex()

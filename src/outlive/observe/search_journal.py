@@ -132,7 +132,7 @@ class JournalSearch:
         return firsts
 
     def _places(self) -> tuple[set[bytes], set[bytes], set[bytes]]:
-        """Return the tops of all worktrees, the git directories, and paths in them.
+        """Return the tops of all worktrees, all git directories, and some paths in these.
 
         The paths in the git directories are those of HEAD and of the stash.
         """
@@ -166,7 +166,10 @@ class JournalSearch:
         return names
 
     def _programs_of(self, threads: set[bytes]) -> set[int]:
-        """Return the numbers of the lines about the programs of threads and their parents."""
+        """Return the numbers of the lines about programs of some threads.
+
+        The lines about programs of the threads' parents count, too.
+        """
         found: set[int] = set()
         known, new = set(threads), set(threads)
         while new:

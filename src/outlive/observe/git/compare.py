@@ -46,7 +46,7 @@ def keep_first(
         for directory in directories
     ]
     if baseline is not None:
-        from outlive.observe.watch.baseline import write_baseline  # noqa: PLC0415 - only watched tasks need it
+        from outlive.observe.watch.baseline import write_baseline  # noqa: PLC0415 - only watched tasks need this import
 
         write_baseline(baseline, found, since_ns)
     with open(fd, "wb", closefd=False) as file:

@@ -78,7 +78,7 @@ def _holds(condition: str, git_dir: str, directory: str, home: str) -> bool:
     kind, _, pattern = condition.partition(":")
     if kind not in {"gitdir", "gitdir/i"}:
         return True
-    from fnmatch import fnmatchcase  # noqa: PLC0415 - only includes with a condition need it
+    from fnmatch import fnmatchcase  # noqa: PLC0415 - only includes with a condition need this import
 
     pattern = _from_home(pattern, home)
     if pattern.startswith("./"):

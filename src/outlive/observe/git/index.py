@@ -149,7 +149,7 @@ def _read_padded(
 def _read_compressed(
     content: bytes, count: int, end: int, id_bytes: int, until: float | None
 ) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
-    """Read version 4: each path is stored as its difference from the previous path."""
+    """Read version 4, which stores each path as a difference from the path before."""
     entries: dict[bytes, tuple[bytes, bytes, int]] = {}
     at, fixed, path = _HEADER, _STAT + id_bytes, b""
     for number in range(count):

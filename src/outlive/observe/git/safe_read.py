@@ -1,7 +1,8 @@
 """Safe reading of files that any process may have created or replaced.
 
-Only regular files are read, and only up to a limit of bytes. A path whose last name is a symbolic link is not read. A
-FIFO or a device does not block the reader. Reading any such file raises `Unknown` with the reason.
+Only regular files are read, and only up to a limit of bytes. If the last name of a path is a symbolic link, the link is
+not followed. A FIFO or a device does not block the reader. If a path exists but cannot be read in this way, `Unknown`
+is raised with the reason.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Sna
     if snapshot.git is None or not snapshot.git.identity:
         return snapshot
     try:
-        from outlive.observe.git.git_config import configuration_around  # noqa: PLC0415 - a launch does not need it
+        from outlive.observe.git.git_config import configuration_around  # noqa: PLC0415 - a launch does not need this import
     except ImportError:
         return snapshot  # the installation was removed meanwhile: keep the rest of the snapshot
     paths = configuration_around(snapshot.git, os.environ)
@@ -64,7 +64,7 @@ def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Sna
 
 def as_left(snapshot: Snapshot, until_ns: int) -> Snapshot:
     """Return the snapshot, with files that changed after `until_ns` marked as unseen."""
-    from outlive.observe.path_state import changed_at_ns  # noqa: PLC0415 - a launch does not need it
+    from outlive.observe.path_state import changed_at_ns  # noqa: PLC0415 - a launch does not need this import
 
     files = dict(snapshot.files or ())
     for path, seen in files.items():
@@ -111,7 +111,7 @@ def look_at_paths(paths: Iterable[str], until: float) -> dict[str, bytes]:
 
     Paths that are not inspected before the time `until` are marked as unseen.
     """
-    from outlive.observe.git.object_ids import look_at  # noqa: PLC0415 - a launch does not need it
+    from outlive.observe.git.object_ids import look_at  # noqa: PLC0415 - a launch does not need this import
 
     seen: dict[str, bytes] = {}
     for path in paths:
@@ -174,7 +174,7 @@ def _look_inside(
     repository: Repository, settings: Mapping[str, str], until: float, before: Snapshot | None, untracked: bool
 ) -> tuple[Tree, str]:
     try:
-        from outlive.observe.git.index import read_index  # noqa: PLC0415 - only a full snapshot needs it
+        from outlive.observe.git.index import read_index  # noqa: PLC0415 - only a full snapshot needs this import
         from outlive.observe.git.worktree_files import TreeReader  # noqa: PLC0415
     except ImportError as error:
         # A background process takes this snapshot. The installation may have been removed since it started.

@@ -82,9 +82,10 @@ def operands_for_files(command: Simple) -> list[Word]:
 
 
 def names_files_for_sure(command: Simple) -> bool:
-    """Return whether an operand surely names a file, which need not exist.
+    """Return whether an operand is certainly the name of a file.
 
-    If a search program gets options, a word that looks like an operand may be the value of an option.
+    The file need not exist. For a search program with options, the result is False: a word that looks like an operand
+    may be the value of an option.
     """
     known = find_program(program_name(command))
     if known is None or known.topic != "files" or any(each.verbs for each in known.rules):
@@ -95,7 +96,10 @@ def names_files_for_sure(command: Simple) -> bool:
 
 
 def places_of(command: Simple) -> tuple[str, ...]:
-    """Return the directories in which a command works, including git's repository."""
+    """Return the directories in which a command works.
+
+    For git, these are the directories of the repository and the worktree.
+    """
     known = find_program(program_name(command))
     if known is None:
         return (command.directory,)
@@ -110,13 +114,13 @@ def places_of(command: Simple) -> tuple[str, ...]:
 
 
 def _directory_of(command: Simple, known: Program) -> str:
-    """Return the directory in which a command runs, or to which its options lead."""
+    """Return the directory in which a command runs, after options such as `-C`."""
     call, _ = take_apart(command.words[1:], known.takes, clusters=known.clusters, leading=known.leads)
     return reduce(join, (value.text for value in call.values_of(tuple(known.directory))), command.directory)
 
 
 def verb_of(command: Simple) -> str:
-    """Return the first word of a command that is not an option or an option's value."""
+    """Return the first argument of a command that is no option and no option's value."""
     known = find_program(program_name(command))
     _, at = take_apart(command.words[1:], known.takes if known else frozenset(), leading=True)
     return "".join(word.text for word in command.words[at + 1 : at + 2])
@@ -137,7 +141,7 @@ def files_in_text(command: Simple) -> list[str]:
     known = find_program(program_name(command))
     if known is None or known.topic != "databases":
         return []
-    from outlive.observe.predict.embedded_languages import files_in_sql  # noqa: PLC0415 - only commands for a database need it
+    from outlive.observe.predict.embedded_languages import files_in_sql  # noqa: PLC0415 - only commands for a database need this import
 
     texts = (*(word.text for word in command.words[1:]), command.stdin or "")
     return [name for text in texts for name in files_in_sql(text)]
@@ -194,14 +198,15 @@ def _taking(words: Sequence[Word], known: Program) -> frozenset[str]:
 def _deciding(command: Simple, known: Program) -> list[tuple[Rule, Call]] | None:
     """Return the rules that fit a call, up to the first rule not marked `also`.
 
-    Each rule is returned with the call, without the rule's verb. Returns None if the call asks for help or a version.
+    Each rule is returned together with the call, from which the rule's verb is removed. Returns None if the call asks
+    for help or a version.
     """
     words = command.words[1:]
     if known.dashless and words and not words[0].text.startswith("-"):
         words = (words[0].but(text="-" + words[0].text), *words[1:])
     call, _ = take_apart(words, _taking(words, known), clusters=known.clusters)
-    # A program that does more than read may run another program and pass `--help` on. So only the first word after the
-    # program counts.
+    # A program that does more than read may pass `--help` on to another program that it runs. So only the first word
+    # after the name of such a program is checked.
     if {word.text for word in (words if known.otherwise == READS else words[:1])} & {"--help", "--version"}:
         return None
     found = []
@@ -218,7 +223,7 @@ def _deciding(command: Simple, known: Program) -> list[tuple[Rule, Call]] | None
 
 
 def _fitting(rule: Rule, call: Call, command: Simple) -> Call | None:
-    """Return the call without the rule's verb. Return None if the rule does not fit."""
+    """Return the call without the rule's verb, or None if the rule does not fit."""
     if rule.verbs:
         words = [word.text for word in call.operands]
         verb = next((verb for verb in rule.verbs if tuple(words[: len(verb)]) == verb), None)
@@ -244,7 +249,7 @@ def _touched(rule: Rule, call: Call, command: Simple, known: Program) -> Iterato
 
 
 def _what(kind: str, where: str, call: Call, here: str, command: Simple) -> Iterator[str]:
-    """Yield the names in a call that the text `where` of a rule stands for."""
+    """Yield the names or paths in a call that a rule's text `where` stands for."""
     if where == "here":
         yield here
     elif where == "tool":
@@ -268,7 +273,10 @@ def _what(kind: str, where: str, call: Call, here: str, command: Simple) -> Iter
 
 
 def _starts(call: Call) -> Iterator[str]:
-    """Return the operands before the first option, which `find` searches."""
+    """Return the directories that a call of `find` searches.
+
+    These are the operands before the first option.
+    """
     starts = itertools.takewhile(lambda word: word.text[:1] not in {"-", "(", "!"}, call.words)
     return (word.text for word in starts)
 
@@ -289,9 +297,10 @@ def _mounted(call: Call) -> Iterator[str]:
 
 
 def _values(call: Call, options: list[str]) -> Sequence[Word]:
-    """Return the values of options.
+    """Return the values of some options of a call.
 
-    An option may be a flag for other verbs. If no option has a value, the word after each option counts as its value.
+    The same option may be a flag for other verbs, and then no value is found. In this case, the word after each option
+    counts as its value.
     """
     return call.values_of(options) or [
         following for option, following in itertools.pairwise(call.words) if option.text in options
@@ -299,7 +308,10 @@ def _values(call: Call, options: list[str]) -> Sequence[Word]:
 
 
 def _host(text: str) -> str:
-    """Return the host in a URL or `user@host:path`, or any other text unchanged."""
+    """Return the host in a URL or in `user@host:path`.
+
+    Any other text is returned unchanged.
+    """
     _, mark, rest = text.partition("://")
     if mark:
         return rest.partition("?")[0].rpartition("@")[2].partition("/")[0]

@@ -68,7 +68,7 @@ def _condition(name: str) -> Condition:
         raise KeyError(name)
     found = globals().get(name)
     if found is None:
-        from outlive.observe.predict import embedded_languages  # noqa: PLC0415 - only rules about embedded languages need it
+        from outlive.observe.predict import embedded_languages  # noqa: PLC0415 - only rules about embedded languages need this import
 
         found = vars(embedded_languages)[name]
     return found  # type: ignore[no-any-return]
@@ -83,32 +83,35 @@ def is_called(_: Call, command: Simple, *names: str) -> bool:
 
 
 def is_fed(_: Call, command: Simple) -> bool:
-    """Return whether the input is a file, a pipe or a here-document."""
+    """Return whether the command's input is a file, a pipe or a here-document."""
     return command.is_fed
 
 
 def has_operands(call: Call, _: Simple) -> bool:
-    """Return whether there are words besides options and the verb."""
+    """Return whether the call has words besides its options and its verb."""
     return bool(call.operands)
 
 
 def has_two_operands(call: Call, _: Simple) -> bool:
-    """Return whether there are at least two operands."""
+    """Return whether the call has at least two operands."""
     return len(call.operands) > 1
 
 
 def has_three_operands(call: Call, _: Simple) -> bool:
-    """Return whether there are at least three operands."""
+    """Return whether the call has at least three operands."""
     return len(call.operands) > 2
 
 
 def has_operands_or(call: Call, _: Simple, *options: str) -> bool:
-    """Return whether there is an operand or one of these options."""
+    """Return whether the call has an operand or one of these options."""
     return bool(call.operands) or not call.names.isdisjoint(options)
 
 
 def names_goal(call: Call, _: Simple, *goals: str) -> bool:
-    """Return whether an operand is one of these goals. `sub:goal` counts too."""
+    """Return whether an operand is one of these goals of a build tool.
+
+    `sub:goal` counts as `goal`.
+    """
     return any(word.text.rpartition(":")[2] in goals or word.text in goals for word in call.operands)
 
 
@@ -169,7 +172,10 @@ def sets_a_value(call: Call, _: Simple) -> bool:
 
 
 def sends_fields(call: Call, command: Simple) -> bool:
-    """Return whether a call of a hosting service's API has fields, and so is a POST."""
+    """Return whether a call of a hosting service's API sends data.
+
+    A call with fields is a POST request, unless an option gives a method that only reads.
+    """
     is_reading = call.value_of(("-X", "--method")) is not None and not sends(call, command)
     return sends(call, command) or (
         not is_reading and bool(call.names & {"-f", "-F", "--field", "--raw-field", "--input"})
@@ -188,7 +194,7 @@ def is_a_query(call: Call, _: Simple) -> bool:
 
 
 def sends(call: Call, _: Simple) -> bool:
-    """Return whether a request has a method that changes data, or sends data."""
+    """Return whether a request sends data, or has a method that changes data."""
     method = call.value_of(("-X", "--request", "--method"))
     if method is not None:
         return not method.literal or method.text.upper() not in _READING_METHODS
@@ -202,7 +208,7 @@ def sends(call: Call, _: Simple) -> bool:
 
 
 def method_is_given(call: Call, _: Simple) -> bool:
-    """Return whether the method or the fields of an httpie call change something."""
+    """Return whether an httpie call has a method or fields that change something."""
     fields = [word.text for word in call.operands[1:] if re.match(r"[\w-]+(:=|=(?!=)|@)", word.text)]
     methods = _CHANGING_METHODS | {"GET", "HEAD", "OPTIONS"}
     first = call.operands[0].text.upper() if call.operands else ""
@@ -233,7 +239,10 @@ def edits_in_place(call: Call, _: Simple) -> bool:
 
 
 def sed_keeps_no_copy(call: Call, _: Simple) -> bool:
-    """Return whether an empty word follows `-i`: on BSD, `sed` then keeps no copy."""
+    """Return whether an empty argument follows `sed -i`.
+
+    On BSD, `sed` then keeps no copy of the files that it edits.
+    """
     return "-i" in call.names and [word.text for word in call.operands[:1]] == [""]
 
 

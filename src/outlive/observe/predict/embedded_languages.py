@@ -64,7 +64,7 @@ _MONGO_CHANGES = (
 
 
 def changes_sql(call: Call, command: Simple) -> bool:
-    """Return whether the given SQL changes data. Return True if the SQL is unknown."""
+    """Return whether the SQL of a call changes data. Unknown SQL counts as changing."""
     given = call.values_of(_SQL_GIVEN)
     given += [word for word in call.operands if " " in word.text or word.text.startswith(("\\", "."))]
     texts = [word.text for word in given]

@@ -62,14 +62,17 @@ def declare(argv: tuple[str, ...], cwd: str) -> Declared:
 
 
 def _taken_away(commands: Iterable[Simple]) -> Iterator[Touch]:
-    """Yield commands that remove or replace files, with the directory or the path."""
+    """Yield where commands remove or replace files, with the commands.
+
+    The place is the directory of a git command, or the path of a removed directory that git tracks.
+    """
     tracked: Callable[[str], bool] | None = None
     for command in commands:
         if takes_away(command):
             yield Touch(kind="git", what=command.directory, by=command.line)
         for path in removed_directories(command):
             if tracked is None:
-                from outlive.observe.git.tracked import Tracked  # noqa: PLC0415 - only commands that remove directories need it
+                from outlive.observe.git.tracked import Tracked  # noqa: PLC0415 - only commands that remove directories need this import
 
                 tracked = Tracked().may_be_below
             if tracked(path):
@@ -79,8 +82,9 @@ def _taken_away(commands: Iterable[Simple]) -> Iterator[Touch]:
 def _needs_privileges(argv: tuple[str, ...], programs: set[str], *, is_open: bool) -> bool:
     """Return whether a command calls a privileged program.
 
-    `is_open` means that a part of the text is unknown. Then a word that names a privileged program is enough. A wrong
-    True only has the effect that the command is not observed. A wrong False makes the command fail.
+    `is_open` means that a part of the text is unknown. Then any word that is the name of a privileged program counts as
+    a call. If the result is wrongly True, the command is only not observed. If the result is wrongly False, the command
+    fails.
     """
     if programs & PRIVILEGED:
         return True

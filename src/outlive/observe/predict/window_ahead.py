@@ -97,9 +97,9 @@ def removed_directories(command: Simple) -> list[str]:
 
 
 def _without_star(path: str) -> str:
-    """Return a path, without a `/*` at its end.
+    """Return a path without the `/*` at its end.
 
-    For any other pattern, the result is empty.
+    The result is an empty string for any other pattern.
     """
     path = "." if path == "*" else path.removesuffix("/*")
     return "" if any(letter in path for letter in "*?[") else path
@@ -121,7 +121,10 @@ class _State:
         """Paths that were removed with their whole content."""
 
     def closes(self, command: Simple) -> bool:
-        """Record a command. Return whether it restores files."""
+        """Record a command.
+
+        Returns whether the command restores files that an earlier command changed.
+        """
         words = [word.text for word in command.words]
         name, here = program_name(command), command.directory
         if name == "git":
@@ -176,7 +179,7 @@ class _State:
         return False
 
     def _tar(self, words: list[str], here: str) -> bool:
-        """Record a new archive. Return whether an archive is unpacked after a removal."""
+        """Record an archive that `tar` makes. Return whether `tar` restores removed files."""
         letters, archive = "", ""
         for at, word in enumerate(words):
             if word.startswith("--file="):

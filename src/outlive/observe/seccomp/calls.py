@@ -123,7 +123,7 @@ class Calls:
         self._names.forget(at, is_turning=True)
 
     def beside(self, at: int, thread: int, address: int) -> str | None:
-        """Return the absolute path for a relative path in a traced thread's memory.
+        """Read a relative path from a thread's memory, and return the absolute path.
 
         Returns None if the directory of the path is not cached.
         """
@@ -143,9 +143,10 @@ class Calls:
         return path if above in names.straight and name not in NO_NAME else None
 
     def understand(self, at: int, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Paths]:
-        """Return the text to record for a call, and its paths. Both may be empty.
+        """Return the text that the journal records for a call, and the call's paths.
 
-        `at` is the time of the call in microseconds, by any clock.
+        The text is empty for a call that is recorded by its paths. Both results are empty for a call that is not
+        recorded. `at` is the time of the call in microseconds, by any clock.
         """
         if kind.turns or at > self._names.until:
             self._names.forget(at, is_turning=kind.turns)
@@ -174,9 +175,10 @@ class Calls:
         return "", self._openat2(kind, thread, arguments)
 
     def _openat2(self, kind: Kind, thread: int, arguments: Sequence[int]) -> Paths:
-        """Return the path of an `openat2` call that writes.
+        """Return the path of an `openat2` call, or nothing if the call only reads.
 
-        The kernel's filter cannot check the flags of `openat2`, because they are in the memory of the process.
+        The kernel's filter reports all `openat2` calls. It cannot check their flags, because they are in the memory of
+        the process.
         """
         how = self.memory.read(thread, arguments[2], 24)
         flags, resolve = int.from_bytes(how[:8], "little"), int.from_bytes(how[16:], "little")

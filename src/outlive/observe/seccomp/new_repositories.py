@@ -22,7 +22,7 @@ _GITS_OWN = "/.git/"
 
 
 class NewRepositories:
-    """The search for repositories that a task enters later."""
+    """The search for repositories that a task enters while it runs."""
 
     def __init__(self) -> None:
         self._without: set[str] = set()
@@ -34,12 +34,15 @@ class NewRepositories:
         self._too_wide = tuple(home[:at] for at in range(len(home) + 1) if home[at : at + 1] in ("", "/"))
 
     def leave_out(self, directory: str) -> None:
-        """Report no repository in a moved directory, whose files keep their old names."""
+        """Report no repository in a directory that the task has moved.
+
+        The journal names the files in a moved directory by their old paths.
+        """
         if len(self._moved) < _MOST_KNOWN:
             self._moved.add(directory)
 
     def found_at(self, path: str) -> Repository | None:
-        """Return the repository that a path lies in. Return None if there is none.
+        """Return the repository that a path lies in, or None if there is none.
 
         A directory without a repository is checked only once.
         """

@@ -62,7 +62,7 @@ class Observer:
     ) -> None:
         """Take the listener of a filter and the journal to write to.
 
-        `on_first_write` is called at the first write to an existing file of each worktree.
+        `on_first_write` is called once for each worktree, at the first write to an existing file in it.
         """
         self._listener = listener
         self._page = page
@@ -127,10 +127,10 @@ class Observer:
         self._calls.memory.close()
 
     def _answer_creation(self) -> bool:
-        """Answer a call that creates a file in a cached directory, or return False.
+        """Answer a call that creates a file in a cached directory.
 
-        This function does the same as `_answer` in fewer steps. When a program unpacks an archive or checks out a
-        commit, almost all of its trapped calls are of this kind.
+        Returns False, without an answer, for any other call. This function does the same as `_answer` in fewer steps.
+        When a program unpacks an archive or checks out a commit, almost all of its trapped calls create files.
         """
         call, thread, number, machine, where, address, flags = OPENAT.unpack_from(self._page)
         if flags & FRESH != FRESH or where & 0xFFFFFFFF != HERE or (machine, number) not in OPENATS:
@@ -193,7 +193,7 @@ class Observer:
                 self._note(at, "gap", thread, words)
 
     def _gaps_of(self, kind: Kind, arguments: Sequence[int], seen: Sequence[Seen], named: Paths) -> Iterator[str]:
-        """Yield a text for each effect of a call that the journal does not record."""
+        """Yield a message for each effect of a call that the journal does not record."""
         if kind.operation == "write" and not self._wrote_to_linked and _has_other_names(named[0][1]):
             self._wrote_to_linked = True
             yield "it wrote to a file with several names (hard links): the file changed under all its names"
@@ -227,7 +227,7 @@ class Observer:
     def _state_before(self, kind: Kind, path: str, there: Look | None) -> Seen:
         """Return a path, its state before a call, and a descriptor or None.
 
-        If there is a descriptor, the file is read after the answer.
+        If there is a descriptor, the file is read through it after the call was answered.
         """
         is_in_scope = self._scope.concerns(path)
         if is_in_scope is None:
@@ -301,7 +301,7 @@ class Observer:
             self._notice_writes(seen)
 
     def _follow_move(self, at: int, thread: int, source: Seen, target: str) -> None:
-        """Add the new names of touched paths in a moved directory to the touched paths."""
+        """Remember the new names of touched paths after a move of their directory."""
         self._scope.leave_out(target)
         before, state, _ = source
         if state == UNSEEN or self._moved == MOST_MOVES:
@@ -375,14 +375,14 @@ def _close_pinned(seen: Sequence[Seen]) -> None:
 
 
 def _has_other_names(found: Look | None) -> bool:
-    """Return whether a file has further hard links."""
+    """Return whether a file has more than one hard link."""
     return found is not None and not isinstance(found, str) and found.st_nlink > 1 and S_ISREG(found.st_mode)
 
 
 def _parents(thread: int) -> tuple[str, str]:
-    """Return a thread's process and the parent process.
+    """Return the ids of a thread's process and of the parent process.
 
-    Both are `0` if the thread is gone.
+    Both ids are `0` if the thread is gone.
     """
     try:
         content = read_small(f"/proc/{thread}/status").decode("utf-8", "replace")

@@ -47,9 +47,10 @@ class PathResolver:
         """The time at which the cache expires."""
 
     def forget(self, at: int, *, is_turning: bool) -> None:
-        """Clear the cache if it has expired, or if a call may change what paths mean.
+        """Clear the cache, after it has expired or before a call changes what paths mean.
 
-        The filter does not report the end of such a call, so no directory is cached for a few milliseconds.
+        `is_turning` means that a call may change what paths mean. The filter does not report the end of such a call. So
+        no directory is cached for a few milliseconds.
         """
         self.here.clear()
         self.straight.clear()
@@ -57,10 +58,11 @@ class PathResolver:
         self.until = at + _MOMENT_US
 
     def of(self, thread: int, place: int | None, text: str, follows: bool) -> tuple[str, Look | None]:
-        """Return the path that a text names for a thread, and the path's `look` result.
+        """Return the absolute path for a path in a call, and the path's `look` result.
 
-        The text is relative to the directory of the descriptor `place`, or to the current directory. The result of
-        `look` is None if the path was not inspected. With `follows`, a symbolic link as last name is resolved.
+        A relative path `text` starts at the directory of the thread's descriptor `place`, or at the thread's current
+        directory. The result of `look` is None if the path was not inspected. With `follows`, a symbolic link as last
+        name is resolved.
         """
         if text[:1] == "/":
             path = text
@@ -95,9 +97,9 @@ class PathResolver:
 
 
 def name_within(thread: int, place: int | None, text: str, *, follows: bool) -> tuple[str, Look]:
-    """Return the path and its `look` result, for a call with a directory as its root.
+    """Return a path, and its `look` result, for a call that sets its own root.
 
-    Neither `..` nor a symbolic link leads out of that directory.
+    The root is the directory from which the path starts. Neither `..` nor a symbolic link leads out of this directory.
     """
     root = os.open(f"/proc/{thread}/cwd" if place is None else f"/proc/{thread}/fd/{place}", _DIRECTORY)
     try:
@@ -116,14 +118,17 @@ def name_within(thread: int, place: int | None, text: str, *, follows: bool) -> 
             if not follows or isinstance(found, str) or not S_ISLNK(found.st_mode):
                 return path, found
             text = os.path.join(above, os.readlink(path))
-        # The path does not exist, or has too many links: the call will fail as well.
+        # The path does not exist or has too many links, so the call will fail.
         return base_of(thread, place) + os.path.normpath("/" + text.lstrip("/")), ABSENT
     finally:
         os.close(root)
 
 
 def name_of(thread: int, path: str) -> str:
-    """Resolve an absolute path except its last name, on which most calls act."""
+    """Resolve the symbolic links in an absolute path, but not in its last name.
+
+    Most calls act on the last name itself, even if it is a symbolic link.
+    """
     if path.startswith("/proc/"):
         for start in _SELF:
             if path.startswith(start):

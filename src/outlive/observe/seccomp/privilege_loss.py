@@ -32,13 +32,19 @@ _MOST_PATHS = 32
 
 
 def would_miss_privileges(foreseen: ProgramScan, met_before: Iterable[str] = ()) -> bool:
-    """Return whether a command or a script that it names runs a privileged program."""
+    """Return whether a command runs a program that gains privileges.
+
+    The scripts that the command names are searched for such programs, too.
+    """
     gaining = _GAINING | frozenset(met_before)
     return any(map(gains_privileges, foreseen.programs)) or any(_names(text, gaining) for text in foreseen.texts())
 
 
 def _names(text: Text, gaining: frozenset[str]) -> bool:
-    """Return whether a text has a name in `gaining` or a path of a privileged program."""
+    """Return whether a text names a program that gains privileges.
+
+    The program may be given by a name in `gaining`, or by its path.
+    """
     words = text.words
     if any(word.rpartition("/")[2] in gaining for word in words):
         return True

@@ -26,7 +26,7 @@ _BORN = 19
 
 
 class ProcessMemory:
-    """The memories of the threads that make calls."""
+    """A reader of the memory of threads, which keeps one open descriptor per thread."""
 
     def __init__(self, on_stranger: Callable[[int], object] = lambda _: None) -> None:
         """Start without an open descriptor.
@@ -38,21 +38,25 @@ class ProcessMemory:
         self._born: dict[int, bytes] = {}
         """The start time of the last known thread with each number. The kernel may reuse a number after some hours."""
         self._on_stranger = on_stranger
-        # The limit of descriptors also applies to the rest of the keeper, and to the files that are read.
+        # The rest of the keeper, and the files that are read, need a part of the limit of open descriptors.
         self._most_open = min(_MOST_OPEN, os.sysconf("SC_OPEN_MAX") // 4)
         self._until = 0
 
     def age(self, at: int) -> None:
         """Close all descriptors from time to time.
 
-        A thread's number may belong to another thread while the memory of the old thread still exists.
+        The kernel may give a thread's number to another thread while the memory of the old thread still exists. An old
+        descriptor would then read the wrong memory.
         """
         if at > self._until:
             self.close()
             self._until = at + _KEPT_US
 
     def forget(self, thread: int) -> None:
-        """Close the descriptor of a thread that has, or is about to get, another memory."""
+        """Close the descriptor of a thread's memory.
+
+        Call this function when the thread has got, or is about to get, another memory.
+        """
         fd = self.opened.pop(thread, None)
         if fd is not None:
             os.close(fd)
@@ -87,7 +91,10 @@ class ProcessMemory:
         return fd
 
     def text(self, thread: int, address: int) -> bytes | None:
-        """Return a text that ends with a zero byte, or None for a null pointer."""
+        """Return the bytes at an address of a thread's memory, up to the first zero byte.
+
+        Returns None for a null pointer.
+        """
         if not address:
             return None
         size = min(_GUESS, _PAGE - address % _PAGE)
@@ -106,7 +113,7 @@ class ProcessMemory:
         return content[:end] if end >= 0 else content
 
     def words(self, thread: int, address: int, width: int) -> list[bytes]:
-        """Return the first words of an argument vector whose pointers have `width` bytes."""
+        """Return the first arguments in an argument vector with pointers of `width` bytes."""
         wanted = _POINTERS_AT_ONCE * width
         vector = self.read(thread, address, min(wanted, _PAGE - address % _PAGE))
         if len(vector) < wanted and bytes(width) not in (

@@ -51,7 +51,10 @@ class Recheck:
         self._by[path] = thread, before
 
     def look(self) -> list[tuple[str, str]]:
-        """Return the closed paths that have their first content again, with their states."""
+        """Return the paths that have their first content again, with their states.
+
+        Paths that a process still has open for writing are left out.
+        """
         now = time.monotonic()
         if not self._by or self._spent > _AT_FIRST_S + _SHARE * (now - self._since):
             return []
@@ -64,7 +67,10 @@ class Recheck:
         return [(path, found[path]) for path in free]
 
     def _restored(self, until: float) -> dict[str, str]:
-        """Return the paths that have their first state again and are closed."""
+        """Return the paths that have their first state again, with their states.
+
+        A path is left out while the thread that changed it last has it open.
+        """
         found: dict[str, str] = {}
         opened: dict[int, Container[str]] = {}
         for path, (thread, before) in list(self._by.items()):

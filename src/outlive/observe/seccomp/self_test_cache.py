@@ -28,7 +28,7 @@ def answer_known(home: Home, *, keep_privileges: bool) -> bool | None:
 
 
 def remember(home: Home, works: bool, *, keep_privileges: bool) -> None:
-    """Write a result for later processes."""
+    """Store the result of a self-test for later processes."""
     answer = f"{_word(keep_privileges=keep_privileges)}:{'yes' if works else 'no'}"
     words = (boot_id(), answer, *_read(home)[: _MOST_KNOWN - 1])
     path = home.path + "/observing"

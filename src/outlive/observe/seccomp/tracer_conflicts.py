@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from outlive.observe.shell.program_scan import ProgramScan
 
 _I386 = 0x40000003
-_MOST_INSTRUCTIONS = 4096  # the kernel accepts no longer filter
+_MOST_INSTRUCTIONS = 4096  # the kernel refuses a filter with more instructions
 _VERDICT = 0xFFFF0000
 _KEEPS = "use --observe compare for this program"
 _STRICT = f"%s was refused seccomp's strict mode; {_KEEPS}"
@@ -44,7 +44,10 @@ _MOSTLY_SOMETHING_ELSE = frozenset({*SHELLS, *("busybox", "python", "perl", "rub
 
 
 def would_miss_supervising(foreseen: ProgramScan, met_before: Iterable[str] = ()) -> bool:
-    """Return whether a command or a script that it names runs a supervising program."""
+    """Return whether a command runs a program that supervises system calls.
+
+    The scripts that the command names are searched for such programs, too.
+    """
     names = _KNOWN | frozenset(met_before)
     for text in foreseen.texts():
         if not text.may_name((*names, _RECORDING)):
@@ -99,7 +102,7 @@ def _lost_by_filter(program: bytes, flags: int) -> str:
 
 
 def _program(memory: ProcessMemory, thread: int, machine: int, address: int) -> bytes:
-    """Return the filter that a call would install, or no bytes if it is invalid."""
+    """Return the filter that a call would install, or no bytes if the call is invalid."""
     if not address:
         return b""
     width = 4 if machine == _I386 else 8

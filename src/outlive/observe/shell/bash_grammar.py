@@ -57,7 +57,10 @@ class Feed(Value):
 
 
 def parse(reader: Reader, text: str, scope: Scope, depth: int, given: Simple) -> bool:
-    """Read the text. Return False if errors in its syntax tree may hide commands."""
+    """Read the commands of a shell text.
+
+    Returns False if errors in the syntax tree of the text may hide commands.
+    """
     source = text.encode("utf-8", "surrogateescape" if is_encodable(text) else "replace")
     root = _TREE_SITTER.Parser(_BASH).parse(source).root_node
     # If the text has several commands, it is unknown which command reads the input. So only a single command gets the
@@ -256,9 +259,10 @@ class _Walk:
         self.visit_apart(node, scope, depth)
 
     def _redirected(self, node: Node, scope: Scope, depth: int, feed: Feed, later: list[tuple[Node, Feed]]) -> Feed:
-        """Return `feed` with one redirection added.
+        """Return the input and the files of a command, with one redirection added.
 
-        Commands that follow a here-document on its line are added to `later`.
+        `feed` has the input and the files without the redirection. Commands that follow a here-document on its line are
+        added to `later`.
         """
         if node.type == "herestring_redirect":
             word = self.read_word(node.named_children[-1], scope, depth)

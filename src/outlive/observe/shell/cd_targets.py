@@ -1,8 +1,8 @@
 """The directories that a command changes into, read from its words.
 
 A launch waits for this search, so the slower grammar of `bash_grammar.py` is not used. The search may find a directory
-into which the command does not change. Then Outlive only checks one directory more. `HOME` is the only variable whose
-value is known.
+into which the command does not change. The only effect is that Outlive checks one more directory. `HOME` is the only
+variable whose value is known.
 """
 
 from __future__ import annotations
@@ -44,13 +44,16 @@ def goes_to(argv: Sequence[str], cwd: str) -> list[str]:
 
 
 def _targets(words: Sequence[str], depth: int) -> Iterator[str]:
-    """Yield the words after a `cd` or a `-C`, also in shell texts among the words."""
+    """Yield the words that follow `cd`, `-C` and similar words.
+
+    A word that is a shell text, as in `bash -c`, is searched in the same way.
+    """
     for at, word in enumerate(words):
         option, equals, value = word.partition("=")
         if option in _GOING:
             yield from (value,) if equals else words[at + 1 : at + 2]
         if depth < _DEEPEST and (" " in word or "\n" in word) and any(name in word for name in _GOING):
-            from outlive.observe.shell.split_text import pieces  # noqa: PLC0415 - only commands that change the directory need it
+            from outlive.observe.shell.split_text import pieces  # noqa: PLC0415 - only commands that change the directory need this import
 
             # A text between backticks is a command, too.
             for piece in pieces(word[:_LONGEST].replace("`", ";")):

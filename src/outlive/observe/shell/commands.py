@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from outlive.domain.effects.predicted import TouchKind
 
-# The kernel accepts no longer argument, so a longer text cannot be run. The limit also bounds the reading time, which
-# grows with the length of the text.
+# The kernel accepts no argument above this length, so a longer text cannot be run. The limit also bounds the time
+# for reading, which grows with the length of the text.
 LONGEST_TEXT = 128 * 1024
 # The grammar's time grows with the square of the number of here-documents in one text.
 MOST_HEREDOCS = 200
@@ -82,7 +82,7 @@ class Simple(Value):
 
 
 class Scope:
-    """What a shell knows at one point of its text: directory, variables and functions."""
+    """What a shell knows at one point of a text: directory, variables and functions."""
 
     def __init__(self, directory: str, elsewhere: Elsewhere | None = None) -> None:
         self.directory = directory
@@ -118,7 +118,7 @@ class Scope:
 
 
 class Reader:
-    """The state of the reading of one command: its findings, and the steps left."""
+    """The commands found while one command is read, and the number of steps left."""
 
     def __init__(self) -> None:
         self.commands: list[Simple] = []
@@ -128,7 +128,10 @@ class Reader:
         self._steps = MOST_STEPS
 
     def may_go_on(self, depth: int) -> bool:
-        """Count one step. Return False and clear `is_whole` if a limit is passed."""
+        """Count one step. Return whether the reading may go on.
+
+        If a limit is passed, the result is False, and `is_whole` is cleared.
+        """
         self._steps -= 1
         if self._steps < 0 or depth > DEEPEST or len(self.commands) >= MOST_COMMANDS:
             self.is_whole = False
@@ -136,9 +139,9 @@ class Reader:
         return True
 
     def read_text(self, text: str, scope: Scope, depth: int, given: Simple) -> None:
-        """Read a shell text. Its input is the input of the command `given`.
+        """Read a shell text, whose input is the input of the command `given`.
 
-        The text may change `scope`.
+        A `cd` or an assignment in the text changes `scope`.
         """
         self._texts -= 1
         if self._texts < 0 or not self.may_go_on(depth):
@@ -158,7 +161,7 @@ class Reader:
 
         Splitting may miss some commands.
         """
-        from outlive.observe.shell.split_text import pieces, without_keywords  # noqa: PLC0415 - only texts that the grammar cannot read need it
+        from outlive.observe.shell.split_text import pieces, without_keywords  # noqa: PLC0415 - only texts that the grammar cannot read need this import
 
         for piece in pieces(text):
             words = tuple(map(_split_word, without_keywords(piece.words)))
@@ -211,7 +214,7 @@ def program_name(command: Simple) -> str:
 
 
 def _split_word(text: str) -> Word:
-    """Return a word of a split text.
+    """Return the `Word` for a word that `split_text.py` has found.
 
     The word is not literal if a shell would expand it.
     """

@@ -69,7 +69,10 @@ class WordReader:
         return [word for word in found if word.text]
 
     def source_of(self, node: Node, begin: Node | None = None) -> str:
-        """Return the text of a node. With `begin`, the text starts at that node."""
+        """Return the source text of a node.
+
+        If the node `begin` is given, the text starts at `begin`.
+        """
         return self._source[(begin or node).start_byte : node.end_byte].decode("utf-8", "surrogateescape")
 
     def _parts(self, node: Node, scope: Scope, depth: int, *, quoted: bool, first: bool, level: int) -> Iterator[Word]:
@@ -93,7 +96,10 @@ class WordReader:
             yield Word(text=self.source_of(node), literal=kind == "brace_expression")
 
     def _joined(self, node: Node, scope: Scope, depth: int, *, quoted: bool, first: bool, level: int) -> Iterator[Word]:
-        """Yield the parts of a node, and the blanks in strings, which the grammar drops."""
+        """Yield the parts of a node, and the blanks in strings.
+
+        The grammar drops these blanks, so the syntax tree has no nodes for them.
+        """
         is_string = node.type == "string"
         at = node.start_byte + is_string
         for child in node.named_children:
@@ -173,9 +179,9 @@ def _alternatives(text: str) -> list[str]:
 
 
 def _options(text: str, begin: int) -> tuple[list[str], int]:
-    """Return the options in the braces that begin at `begin`, and where they end.
+    """Return the options between the braces that begin at `begin`.
 
-    Unclosed braces have no options.
+    The second result is the offset after the braces. Unclosed braces have no options.
     """
     options: list[str] = []
     depth, start = 0, begin + 1
@@ -195,7 +201,8 @@ def _options(text: str, begin: int) -> tuple[list[str], int]:
 def _unescaped(text: str, meanings: dict[str, str] | None) -> str:
     """Return the text without its backslashes.
 
-    With `meanings`, a backslash stays if the letter after the backslash has no meaning.
+    With `meanings`, a backslash and the letter after it become the meaning of the letter. If the letter has no meaning,
+    the backslash stays.
     """
     if "\\" not in text:
         return text

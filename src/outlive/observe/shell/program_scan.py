@@ -1,8 +1,8 @@
 """The programs and the scripts that a command's text names.
 
-A script may be written in any language, in which quotes, comments and semicolons may have another meaning. So a word
-counts as a program wherever a command may begin. Scripts in directories of the system are not read, because what they
-run does not depend on the command.
+A script may be written in any language, in which quotes, comments and semicolons may have another meaning than in a
+shell. So a word counts as a program wherever a command may begin. Scripts in directories of the system are not read,
+because what they run does not depend on the command.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class Text:
         self._words: list[str] | None = None
 
     def may_name(self, names: Iterable[str]) -> bool:
-        """Return whether a name occurs in the text, which is faster than splitting it."""
+        """Return whether one of the names occurs anywhere in the text.
+
+        This check is faster than splitting the text into words.
+        """
         return any(name in self._content for name in names)
 
     @property
@@ -53,7 +56,10 @@ class Text:
         return self._words
 
     def called(self) -> Iterator[str]:
-        """Yield the words that stand where a command may begin, also after a quote."""
+        """Yield the words that may be the name of a program that the text runs.
+
+        These are the words where a command may begin, such as after a semicolon or a quote.
+        """
         content = self._content
         for opening in _OPENINGS:
             content = content.replace(opening, "\n")
@@ -64,7 +70,7 @@ class Text:
 class ProgramScan:
     """The texts and scripts of a command, read before the command begins.
 
-    The launch of the task waits until they are read.
+    The launch of the task waits until the texts and scripts are read.
     """
 
     def __init__(self, argv: Sequence[str], cwd: str, environ: Mapping[str, str]) -> None:
@@ -78,7 +84,7 @@ class ProgramScan:
         self._find(cwd, environ.get("PATH", os.defpath))
 
     def texts(self) -> Iterator[Text]:
-        """Yield the command's own texts, and then the text of each script it names."""
+        """Yield the command's own texts, and then the text of each script they name."""
         yield from self._texts
         while self._scripts:
             content = _content(self._scripts.pop(0))
@@ -126,7 +132,7 @@ def _called(words: list[str]) -> Iterator[str]:
 
 
 def _content(path: str) -> str:
-    """Return the beginning of a script, or no text if it is binary or unreadable."""
+    """Return the beginning of a script, or no text for a binary or unreadable file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -35,8 +35,9 @@ def take_apart(
 ) -> tuple[Call, int]:
     """Divide words into options and operands. Also return where the reading stopped.
 
-    `takes` are the options with values. With `clusters`, `-xzf` is three options. With `leading`, reading stops at the
-    first operand, because the rest belongs to another program.
+    The second result is the index of the first word that was not read. `takes` are the options with values. With
+    `clusters`, `-xzf` is three options. With `leading`, reading stops at the first operand, because the rest belongs to
+    another program.
     """
     names: set[str] = set()
     values: list[tuple[str, Word]] = []

@@ -46,7 +46,10 @@ def pieces(text: str) -> list[Piece]:
 
 
 def pieces_within(text: str, depth: int = 0) -> list[Piece]:
-    """Return the commands of a text, each followed by the commands in its `-c` text."""
+    """Return the commands of a text and of the texts that these commands run.
+
+    A command such as `sh -c text` is followed by the commands of its text.
+    """
     found = []
     for piece in pieces(text):
         found.append(piece)
@@ -57,7 +60,7 @@ def pieces_within(text: str, depth: int = 0) -> list[Piece]:
 
 
 def program(piece: Piece) -> tuple[str, ...]:
-    """Return the program and arguments of a command, without wrappers before them.
+    """Return a command's program and its arguments, without wrappers before them.
 
     A wrapper that detaches its command, adds words to it or runs it in another place counts as the program.
     """

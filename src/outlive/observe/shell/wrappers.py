@@ -39,9 +39,9 @@ _BEFORE_VERB = frozenset(("-n", "-f", "-p", "--namespace", "--context", "--file"
 
 
 def unwrap(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
-    """Read the commands that a command runs.
+    """Read the commands that `command` runs, if it is a wrapper.
 
-    Returns False if the caller must add the command itself, too.
+    Returns False if the caller must add `command` itself, too.
     """
     words, name = command.words, program_name(command)
     if not name:
@@ -67,7 +67,7 @@ def unwrap(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
 
 
 def _wrapper_of(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
-    """Return the wrapper that the first words name, and where its own options begin."""
+    """Return the wrapper that the first words name, and the index of its own options."""
     name = "python" if name.startswith("python") and name[6:].replace(".", "").isdigit() else name
     if name in WRAPPERS:
         return WRAPPERS[name], 1
@@ -91,7 +91,10 @@ def _wrapper_of(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
 
 
 def _read_given_text(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
-    """Read a text that a program gives to a shell. For `script`, add the log file."""
+    """Read the text that a program such as `su -c` gives to a shell.
+
+    For `script`, the log file is added to the files that the command writes.
+    """
     call, _ = take_apart(command.words[1:], _WITH_TEXT)
     text = call.value_of(("-c", "--command"))
     if text is None or call.names & {"-u", "--user"}:
@@ -103,7 +106,10 @@ def _read_given_text(reader: Reader, command: Simple, scope: Scope, depth: int) 
 
 
 def _split(words: Sequence[Word]) -> tuple[Word, ...]:
-    """Return the words into which `env -S` splits its argument. Empty without `-S`."""
+    """Return the words of an `env` command after `-S` has split its argument.
+
+    The result is empty without `-S`.
+    """
     call, at = take_apart(words[1:], _options(WRAPPERS["env"], "takes") | {"-S", "--split-string"}, leading=True)
     text = call.value_of(("-S", "--split-string"))
     if text is None:
@@ -216,7 +222,10 @@ def _text_of_words(reader: Reader, command: Simple, words: Sequence[Word], scope
 
 
 def _find(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
-    """Read each `-exec` of a `find`. Return False, so that `find` is added, too."""
+    """Read the commands after `-exec` and similar options of `find`.
+
+    Returns False, because the caller must add `find` itself, too.
+    """
     words = command.words
     stop = next((i for i, word in enumerate(words) if i and word.text[:1] in {"-", "(", "!"}), len(words))
     starts = words[1:stop] or (Word(text="."),)
@@ -254,6 +263,9 @@ def _run_by_git(reader: Reader, command: Simple, scope: Scope, depth: int) -> No
 
 
 def _rest(reader: Reader, command: Simple, scope: Scope, depth: int) -> None:
-    """Add only the redirections of a command, whose files the outer shell opens."""
+    """Add the redirections of a command without its words.
+
+    The outer shell opens the files of these redirections.
+    """
     if command.writes or command.reads:
         reader.add(command.but(words=(), stdin=None), scope, depth + 1)

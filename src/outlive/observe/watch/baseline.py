@@ -29,10 +29,10 @@ _SOME_DIRECTORY = "d"
 
 
 class Watched(Value):
-    """The worktrees and directories to watch."""
+    """The first line of a baseline file, which lists what to watch."""
 
     places: tuple[str, ...]
-    """Three texts for each worktree: top, git directory, shared git directory (empty if equal to the second)."""
+    """Three paths for each worktree: top, git directory, shared git directory (empty if equal to the second)."""
     directories: tuple[str, ...]
     is_whole: bool
     """Whether `directories` has all directories with tracked files."""
