@@ -21,7 +21,7 @@ KEEPER_NAME, WITNESS_NAME = "outlive-keeper", "outlive-witness"
 _MARKER = "outlive-own"
 _STOPPED = (b"T", b"Z", b"X")
 _FORKED_ONLY = 0x40  # PF_FORKNOEXEC: the kernel clears this flag when an exec cannot fail any more
-_MOST_DESCRIPTORS = 1 << 30  # larger than any descriptor; closing a longer range takes no longer
+_MOST_DESCRIPTORS = 1 << 30  # larger than any descriptor; one call closes a range of any size
 
 
 def close_all_but(keep: tuple[int, ...]) -> None:
@@ -35,7 +35,7 @@ def close_all_but(keep: tuple[int, ...]) -> None:
 
 
 class Identity(Value):
-    """The facts that distinguish a process from all others that ever get its pid."""
+    """The facts that distinguish a process from all others with the same pid."""
 
     pid: int
     inode: int
@@ -81,7 +81,7 @@ def open_verified(identity: Identity) -> int | None:
 
 def has_exited(pidfd: int) -> bool:
     """Return whether the process of a pidfd has ended. A zombie counts as ended."""
-    from select import POLLIN, poll  # noqa: PLC0415 - this import loads a shared library, and hooks use only functions that do not need this import
+    from select import POLLIN, poll  # noqa: PLC0415 - loads a shared library, but hooks import this module only for names and arguments
 
     waiting = poll()
     waiting.register(pidfd, POLLIN)

@@ -298,7 +298,7 @@ class ListenerFallback:
 
 
 def let_continue_what_waits(listener: int, page: mmap) -> None:
-    """After the keeper's death, let the last call and every later call continue."""
+    """Let the last call and every later call continue after the keeper has died."""
     from outlive.linux.seccomp import let_continue, received  # noqa: PLC0415 - costs nothing, because this process has loaded the module already
 
     # If the last received call was answered already, a second answer has no effect. If the call was not answered, no
@@ -347,7 +347,7 @@ def _send(channel: int, descriptor: int) -> None:
 
 
 def _receive_from(channel: int) -> tuple[bool, int | None]:
-    """Return whether a descriptor was sent, and the descriptor's number here.
+    """Return whether a descriptor was sent, and its number in this process.
 
     The number is None if this process had no free descriptor.
     """

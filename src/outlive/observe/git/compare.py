@@ -105,7 +105,7 @@ class _Wanted:
         self.later = 0
 
     def is_wanted(self, name: str) -> bool:
-        """Return whether a changed path belongs into the comparison.
+        """Return whether a changed path belongs in the comparison.
 
         The name of a directory ends in a slash.
         """

@@ -1,8 +1,8 @@
 """The git repository that a directory lies in, found as git finds it.
 
-Git is not run, so that no program that a repository configures is executed. GIT_DIR and similar variables are ignored:
-they are set for the process that asks, and the effects of a task do not depend on them. For a task's project, see
-`service.tasks.launch_context.project_of`.
+Git is not run, so that no program that a repository configures is executed. GIT_DIR and similar variables are ignored,
+because a task's effects do not depend on the environment of the process that reads the repository. For a task's
+project, see `service.tasks.launch_context.project_of`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The check whether git tracks files in a directory, which may be removed already."""
+"""The check whether git tracks files in a directory, which may already be removed."""
 
 from __future__ import annotations
 

@@ -62,9 +62,10 @@ def declare(argv: tuple[str, ...], cwd: str) -> Declared:
 
 
 def _taken_away(commands: Iterable[Simple]) -> Iterator[Touch]:
-    """Yield where commands remove or replace files, with the commands.
+    """Yield the places where commands remove or replace files, with the commands.
 
-    The place is the directory of a git command, or the path of a removed directory that git tracks.
+    A place is the directory of a command that changes a worktree, or the path of a removed directory in which git may
+    track files.
     """
     tracked: Callable[[str], bool] | None = None
     for command in commands:

@@ -177,8 +177,8 @@ class Calls:
     def _openat2(self, kind: Kind, thread: int, arguments: Sequence[int]) -> Paths:
         """Return the path of an `openat2` call, or nothing if the call only reads.
 
-        The kernel's filter reports all `openat2` calls. It cannot check their flags, because they are in the memory of
-        the process.
+        The kernel's filter reports all `openat2` calls. The filter cannot check the flags of the calls, because the
+        flags are in the memory of the process.
         """
         how = self.memory.read(thread, arguments[2], 24)
         flags, resolve = int.from_bytes(how[:8], "little"), int.from_bytes(how[16:], "little")

@@ -36,7 +36,7 @@ class NewRepositories:
     def leave_out(self, directory: str) -> None:
         """Report no repository in a directory that the task has moved.
 
-        The journal names the files in a moved directory by their old paths.
+        A moved repository has its old name in the journal.
         """
         if len(self._moved) < _MOST_KNOWN:
             self._moved.add(directory)

@@ -67,7 +67,7 @@ def unwrap(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
 
 
 def _wrapper_of(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
-    """Return the wrapper that the first words name, and the index of its own options."""
+    """Return the wrapper that the first words name, and where its options begin."""
     name = "python" if name.startswith("python") and name[6:].replace(".", "").isdigit() else name
     if name in WRAPPERS:
         return WRAPPERS[name], 1
