@@ -266,7 +266,7 @@ def _open_shared(directory: str, content: bytes) -> int:
             if other != name:
                 os.unlink(f"{directory}/{other}")  # the copy of another version, whose processes keep the file open
     except FileNotFoundError:
-        pass  # another process of this version wrote the file and deleted the other copies at this moment
+        pass  # another process of this version wrote the file and deleted the other copies at the same time
     fd = _opened_if(path, content)
     if fd is None:
         raise OSError("the copy of the code was changed")

@@ -128,7 +128,10 @@ def is_bare(path: str) -> bool:
 
 
 def is_observed(path: str) -> bool:
-    """Return whether a journal records system calls, which its `begin` line shows."""
+    """Return whether a journal records system calls.
+
+    The `begin` line of such a journal shows this.
+    """
     return any(line.split(b"\t", 2)[1:2] == [b"begin"] for line in _first_lines(path)[:-1])
 
 

@@ -120,7 +120,7 @@ class _Wanted:
 def _with_parents(paths: Collection[str]) -> set[str]:
     """Return the paths, and all directories above the paths.
 
-    If a path changes, the times of the directories above it may change as well.
+    If a path changes, the times of these directories may change, too.
     """
     found: set[str] = set()
     for path in paths:

@@ -283,7 +283,7 @@ def dd_writes(call: Call, _: Simple) -> bool:
 
 
 def ends_own_children(call: Call, _: Simple) -> bool:
-    """Return whether a call ends only jobs that the same shell started."""
+    """Return whether a call ends only jobs of the shell that makes the call."""
     return bool(call.operands) and all(word.text == "$!" or word.text.startswith("%") for word in call.operands)
 
 

@@ -79,7 +79,7 @@ class Kind:
         self.name = name
         self.operation = _OPERATIONS.get(name, "gap")
         self.told_as = "connect" if name == SOCKETCALL else self.operation
-        """The operation in the journal, if the journal has a text instead of paths."""
+        """The operation that the journal names, if its line has a text instead of paths."""
         self.places = _PATHS.get(name, ())
         self.gap = _GAPS.get(name, "")
         self.flags_at = {"open": 1, "openat": 2}.get(name)

@@ -321,7 +321,10 @@ class Observer:
         answer_all(self._listener, self._page)
 
     def _record_repository(self, repository: Repository | None) -> None:
-        """Record a further repository. None stands for a repository beyond the limit."""
+        """Record a repository that the task enters while it runs.
+
+        None stands for a repository beyond the limit.
+        """
         at = self._journal.now()
         if repository is None:
             words = f"it entered more than {MOST_REPOSITORIES} repositories: the others have no recorded windows"
@@ -352,7 +355,7 @@ class Observer:
     def _record_fork(self, at: int, thread: int) -> None:
         """Record a forked thread that has not executed a program, and its parent.
 
-        If the journal does not name the parent, the thread's command line is recorded as well.
+        If the journal does not name the parent yet, the thread's command line is recorded, too.
         """
         if thread in self._known:
             return

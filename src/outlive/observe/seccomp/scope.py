@@ -28,7 +28,7 @@ class Scope:
             self._add(repository)
         self._further = NewRepositories()
         self.on_further: Callable[[Repository | None], None] = lambda _: None
-        """Called with each further repository that the task enters, and once with None at the limit."""
+        """Called with each repository that the task enters while it runs, and once with None at the limit."""
 
     def _add(self, repository: Repository) -> None:
         self._room -= 1
@@ -65,7 +65,7 @@ class Scope:
         return None if path.startswith(TEMPORARY) else False
 
     def leave_out(self, directory: str) -> None:
-        """Report no further repository in a directory that the task has moved."""
+        """Report no more repositories in a directory that the task has moved."""
         if not directory.startswith(self._gits):
             self._further.leave_out(directory)
 

@@ -19,7 +19,7 @@ _MOST_KNOWN = 8
 
 
 def answer_known(home: Home, *, keep_privileges: bool) -> bool | None:
-    """Return the self-test's result for this process's confinement.
+    """Return the stored self-test result for this process's confinement.
 
     Returns None if no self-test ran under this confinement.
     """

@@ -82,7 +82,7 @@ def loss_of(memory: ProcessMemory, thread: int, machine: int, name: str, argumen
 
 
 def name_to_remember(path: str) -> str | None:
-    """Return the name by which later command texts are searched for a program.
+    """Return the name by which the texts of later commands are searched for a program.
 
     Returns None if the program mostly does something else, like a shell or Python.
     """

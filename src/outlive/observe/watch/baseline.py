@@ -125,8 +125,8 @@ class Baseline:
     def __init__(self, fd: int, *, is_late: bool = False) -> None:
         """Map a baseline file.
 
-        With `is_late`, the command already ran when the baseline was taken. Then a file that is recorded as absent may
-        have existed before the command.
+        With `is_late`, the command was already running when the baseline was taken. Then a file that the baseline
+        records as absent may have existed before the command.
         """
         self._is_late = is_late
         self._map = mmap(fd, 0, access=ACCESS_READ)
