@@ -57,7 +57,7 @@ def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Sna
     try:
         from outlive.observe.git.git_config import configuration_around  # noqa: PLC0415 - a launch does not need this import
     except ImportError:
-        return snapshot  # the installation was removed while the task ran: keep the rest of the snapshot
+        return snapshot  # the installation was removed while this process ran: keep the rest of the snapshot
     paths = configuration_around(snapshot.git, os.environ)
     return snapshot.but(settings=look_at_paths(paths, time.monotonic() + budget_s))
 

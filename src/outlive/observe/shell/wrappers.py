@@ -246,7 +246,10 @@ def _find(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
 
 
 def _run_by_git(reader: Reader, command: Simple, scope: Scope, depth: int) -> None:
-    """Read the commands that `git` runs for `bisect run` and `rebase --exec`."""
+    """Read the commands that a `git` command runs at every commit.
+
+    These are the commands of `bisect run` and `rebase --exec`.
+    """
     call, at = take_apart(command.words[1:], _BEFORE_VERB_OF_GIT, leading=True)
     verb, *rest = (*command.words[at + 1 :], Word(text=""))
     place = reduce(join, (value.text for value in call.values_of(("-C",))), scope.directory)
