@@ -17,7 +17,7 @@ _HOLDERS = ("created", "created_at", "timestamp", "time", "at")
 
 
 def moment_of(given: object) -> datetime:
-    """Return the time that a client's value stands for, or raise `UserError`."""
+    """Return a client's value as a time, or raise `UserError` if it is not a time."""
     found = _moment(given)
     if found is None:
         raise UserError(

@@ -45,7 +45,10 @@ class ModelSettings(Value):
 
 
 class Preset(Value):
-    """The settings of a category or a project. A field is None if they do not set it."""
+    """The settings of a category or a project.
+
+    A field is None if the category or the project does not set the field.
+    """
 
     client: str | None = None
     model: str | None = None
@@ -79,7 +82,7 @@ class AgentSettings(Value):
     def limits_of(self, category: str | None) -> AgentLimits:
         """Return the limits of an agent.
 
-        A limit of the category goes before the general limit.
+        A limit of the category takes precedence over the general limit.
         """
         own = self.categories.get(category or "", Preset()).limits
         return AgentLimits(
@@ -97,7 +100,7 @@ class AgentSettings(Value):
     def model_settings(self, client: str, model: str) -> ModelSettings:
         """Return the settings of a model.
 
-        A setting for `CLIENT:MODEL` goes before the setting for `MODEL`.
+        A setting for `CLIENT:MODEL` takes precedence over the setting for `MODEL`.
         """
         exact = self.models.get(f"{client}:{model}", ModelSettings())
         general = self.models.get(model, ModelSettings())

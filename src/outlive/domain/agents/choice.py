@@ -1,6 +1,7 @@
-"""The choice of a client and a model, at first and after a failure.
+"""The choice of a client and a model, for the first attempt and after a failure.
 
-All later decisions depend on the chosen model. A default of a category that another wish overrides has no effect.
+All later decisions depend on the chosen model. They do not depend on a wish that another wish overrides, such as the
+default model of a category.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The count of an agent's tool calls and errors.
 
-An agent that repeats itself counts as a runaway.
+An agent counts as a runaway if it repeats one call or one error very often, or makes too many calls.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ def drift(
     `distance` is the distance between the two HEADs, if it was counted. `is_own` is False for another repository than
     the one in which the task ran. With `is_meanwhile`, the snapshots are from the task's beginning and end.
 
-    All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. The last two were
-    read shortly after the task's end (`ended_ns`).
+    All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. The fields `dirty`
+    and `contents` were read shortly after the task's end (`ended_ns`).
     """
     found: list[str] = []
     unknown = list(dict.fromkeys((*then.unknown, *now.unknown)))
@@ -191,7 +191,10 @@ def _head_drift(then: str, now: str, distance: Distance | None) -> str:
 
 
 def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
-    """Return the drift of touched files and refs, without the branch of HEAD."""
+    """Return the drift of the files and refs that the task touched.
+
+    The branch that HEAD was on is left out, because `_git_drift` reports changes of HEAD.
+    """
     if then.files is None or now.files is None:
         return []
     changed, refs, unsure = [], [], 0
@@ -267,6 +270,6 @@ def _at(ref: str) -> str:
 
 
 def named(names: list[str]) -> str:
-    """Return the first few names, and the number of the other names."""
+    """Return a phrase with the first few names and the number of further names."""
     shown = ", ".join(one_line(name, _WIDEST_NAME) for name in names[:_MOST_NAMED])
     return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"

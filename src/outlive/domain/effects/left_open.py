@@ -58,7 +58,7 @@ def can_be_left(found: str) -> bool:
 
 
 def windows_left(paths: Iterable[LeftPath]) -> tuple[Window, ...]:
-    """Join some paths to open windows: one window for each tree and each stash."""
+    """Return open windows: one for the files of each tree, and one for each stash."""
     groups: dict[tuple[str, bool], list[LeftPath]] = {}
     for each in paths:
         groups.setdefault((each.scope, each.is_stash), []).append(each)

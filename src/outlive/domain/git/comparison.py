@@ -83,7 +83,7 @@ class Comparison(Value):
     late: bool = False
     """Whether the command began before the first snapshot was complete.
 
-    Then changes from before the snapshot may be missing.
+    Then changes that the command made before the snapshot may be missing.
     """
     unknown: tuple[str, ...] = ()
 
@@ -249,9 +249,9 @@ def _directories(tree: Tree) -> set[bytes]:
 
 
 def _is_absent(tree: Tree, directories: set[bytes], path: bytes) -> bool:
-    """Return whether a path is known to be absent.
+    """Return whether a path that is not in a snapshot is known to be absent.
 
-    Returns False if a directory around the path was not listed.
+    Returns False if the snapshot does not list the entries of a directory around the path.
     """
     if not tree.all_untracked or path in directories:
         return False

@@ -34,9 +34,9 @@ class DirectoryMoves:
         The present name is empty if the directory is now outside of the task's repositories (the tree).
         """
         self._outside: dict[str, bool] = {}
-        """Whether a call has named a path in a directory since it left the tree.
+        """For each directory that was moved out of the tree: whether a call has named a path in it since.
 
-        The key is its name outside of the tree.
+        The key is the directory's name outside of the tree.
         """
 
     def add(self, at: int, by: int, source: str, target: str) -> bool:
@@ -124,9 +124,10 @@ class DirectoryMoves:
         return None
 
     def left_from_above(self, path: str) -> Moved | None:
-        """Return the first name of a moved directory, with its move's time and process.
+        """Return the moved directory under whose first name a path lies.
 
-        When the task began, the name `path` lay in this directory. Returns None if there is no such directory.
+        The result has the first name of the directory, the time of its move and the process that moved it. Returns None
+        if there is no such directory.
         """
         above = path.rpartition("/")[0] if self._homes else ""
         while above:

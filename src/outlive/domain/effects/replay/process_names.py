@@ -1,7 +1,7 @@
 """The command lines of the processes that a task's journal names by thread number.
 
-A thread number does not identify a program, because the kernel uses a number again, and because a process may execute
-another program. So each change is recorded with an index, which identifies one program in one process.
+A thread number does not identify a program, because the kernel reuses thread numbers, and because a process may
+execute another program. So each change is recorded with an index, which identifies one program in one process.
 """
 
 from __future__ import annotations
