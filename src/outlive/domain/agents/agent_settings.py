@@ -1,4 +1,4 @@
-"""The user's settings for agent tasks, as values.
+"""The data types of the user's settings for agent tasks.
 
 This module has the defaults. `outlive.settings.schema` describes every key, and `outlive.settings.read_settings` reads
 them.
@@ -67,7 +67,7 @@ class AgentSettings(Value):
     depth: int = 3
     at_once: int = 5
     at_once_per_provider: int | None = None
-    """None means that only the number of agents of each model is limited."""
+    """How many agents may use models of one provider at once. None means that only the limit of each model counts."""
     most_calls: int = 4000
     limits: AgentLimits = AgentLimits()
     idle_timeout: timedelta | None = None

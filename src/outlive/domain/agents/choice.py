@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Wish(Value):
-    """A wish for a client or a model, from one source. Both fields may be None."""
+    """A wish for a client or a model, from one source.
+
+    The fields `client` and `model` may both be None.
+    """
 
     source: str
     """Where the wish comes from: `option`, `project`, `category` or `default`."""

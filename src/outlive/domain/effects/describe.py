@@ -208,7 +208,7 @@ def _in_further_trees(effects: Effects) -> Iterator[str]:
 
 
 def _count(paths: Sequence[str]) -> str:
-    """Return a phrase with the number of files, in which directories do not count."""
+    """Return a phrase with the number of files. Directories around files do not count."""
     kept = [name for path in paths if (name := name_in_git(path))]
     files = len(without_filled(paths)) - len(kept)
     return " and ".join((*([show_files(files)] if files or not kept else ()), *kept))

@@ -51,13 +51,14 @@ class Drift(Value):
     details: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     meanwhile: tuple[str, ...] = ()
-    """The details about changes before the task's end. The description of the task's effects also has these changes."""
+    """The details about changes before the task's end. The description of the task's effects has these changes too."""
 
     @property
     def later(self) -> tuple[str, ...]:
         """The details about changes after the task's end.
 
-        If no change is known, but some parts were not compared, this is a sentence about these parts.
+        If no change is known, but some parts could not be compared with the earlier state, this is a sentence about
+        these parts.
         """
         found = tuple(each for each in self.details if each not in self.meanwhile)
         return found or ((_not_known(self.unknown),) if self.unknown else ())
@@ -110,7 +111,7 @@ def with_further(own: Drift, further: Sequence[tuple[str, Drift]]) -> Drift:
 
 
 def with_meanwhile(own: Drift, effects: Effects) -> Drift:
-    """Return the drift together with unattributed changes during the task's run.
+    """Add the unattributed changes during the task's run to the drift.
 
     The task itself may have made an unattributed change. If another process made the change, the task may have read the
     file before the change.

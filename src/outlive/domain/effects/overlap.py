@@ -45,9 +45,9 @@ class Overlap(Value):
     foreign: ClientTask | None = None
     """The background command that a client ran itself, without Outlive. It is not known what the command wrote."""
     windows: tuple[Window, ...] = ()
-    """Spans in which files that the other task had changed were not yet restored, while this task ran.
+    """The windows of the other task that were open while this task ran.
 
-    This task may have read the changed content.
+    This task may have read files with changed content.
     """
     taking: Declared | None = None
     """The changes that the other task makes according to the text of its command, if the other task is not observed.

@@ -1,4 +1,4 @@
-"""The tracked files that changed since a task ended, committed or not.
+"""The search for tracked files that changed since a task ended.
 
 The snapshot at the task's end has the content ids of the files that differed from git's index at that time. All other
 files are compared by the digests of `content_digest`. So the result does not depend on later changes of the index.

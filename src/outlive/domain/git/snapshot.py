@@ -87,20 +87,29 @@ class Snapshot(Value):
     files: Mapping[str, bytes] | None = None
     """The requested paths with their states. They may be outside of the directory."""
     touched: int = 0
-    """In an end snapshot: the number of paths that the task touched. `files` has the first of these paths."""
+    """The number of paths that the task touched. `files` has the first of these paths.
+
+    This field is set only in a snapshot of a task's end.
+    """
     unfollowed: int = 0
     """The number of touched paths that are neither in `files` nor tracked. Their later changes will not be noticed."""
     compares: bool = False
-    """In an end snapshot: whether all its files are compared with the first snapshot directly afterwards."""
-    settings: Mapping[str, bytes] | None = None
-    """In an end snapshot: the files with git's settings, except the files of the repository itself."""
-    dirty: Mapping[bytes, bytes] | None = None
-    """In a stored snapshot: tracked files that differ from the index or changed after the task's end.
+    """Whether all files are compared with the first snapshot directly after this snapshot.
 
-    None if some tracked files were not read.
+    This field is set only in a snapshot of a task's end.
+    """
+    settings: Mapping[str, bytes] | None = None
+    """The files with git's settings, except the files of the repository itself.
+
+    This field is set in a snapshot of a task's end, and in a snapshot that is compared with it.
+    """
+    dirty: Mapping[bytes, bytes] | None = None
+    """The tracked files that differ from the index or changed after the task's end.
+
+    This field is set only in a stored snapshot. It is None if some tracked files were not read.
     """
     contents: bytes | None = None
-    """In a stored snapshot: the digest of all tracked files that are not in `files`."""
+    """The digest of all tracked files that are not in `files`. This field is set only in a stored snapshot."""
     late: bool = False
     """Whether the command already ran when the snapshot was taken. Then it may contain the command's changes."""
     unknown: tuple[str, ...] = ()

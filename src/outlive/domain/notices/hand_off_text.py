@@ -53,7 +53,7 @@ class Line(Value):
     effects: Effects | None = None
     """The effects of an ended task. None if the caller did not request the effects."""
     overlaps: tuple[Overlap, ...] = ()
-    """For an ended task: the activity of other tasks, sessions and clients in the same tree during its run."""
+    """The activity of other tasks, sessions and clients in the tree of an ended task while this task ran."""
 
 
 class HandOffText(Value):
@@ -70,13 +70,13 @@ class HandOffText(Value):
     more_ended: int = 0
     more_lost: int = 0
     earlier: tuple[Line, ...] = ()
-    """Ended tasks of earlier sessions, if no open session is a recipient of their endings."""
+    """Ended tasks of earlier sessions, if no open session receives the notices of these tasks."""
     earlier_more: int = 0
     """The number of further ended tasks of earlier sessions, which get no line."""
     earlier_more_failed: int = 0
     """The number of tasks in `earlier_more` that did not succeed."""
     told: tuple[Line, ...] = ()
-    """Tasks that ended in the last hour and whose endings the session received before its history was summarised."""
+    """Tasks that ended in the last hour, and were reported to the session before its history was summarised."""
     elsewhere: int = 0
     """The number of running tasks in this project that other open sessions launched, or that no session launched."""
     beside: tuple[Line, ...] = ()
@@ -197,7 +197,7 @@ def _foreign_lines(digest: HandOffText, now: datetime) -> list[str]:
 def _rest_of_earlier(digest: HandOffText) -> list[str]:
     """Return the line with the number of further ended tasks of earlier sessions.
 
-    The line counts as the delivery of these tasks' endings. Returns no line if there are no such tasks.
+    With this line, these tasks count as reported. Returns no line if there are no such tasks.
     """
     if not digest.earlier_more:
         return []

@@ -60,7 +60,7 @@ def recipients(origin: int, shown_to: Sequence[int], lineage_of: LineageOf, live
 
 
 def is_recipient(session: int, origin: int, shown_to: Sequence[int], lineage_of: LineageOf, lives: Lives) -> bool:
-    """Return whether an ending is reported to a session that asks for its notices now.
+    """Return whether a task's ending is reported to a session that asks for notices.
 
     A session that is not open is a recipient only if no open session is a recipient.
     """

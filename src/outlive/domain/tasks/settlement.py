@@ -96,10 +96,10 @@ def plan_settlement(
 
 
 def _class_of(agent: AgentResult, evidence: Evidence, intent: Intent | None) -> AgentClass | None:
-    """Return the class of an agent's result, which depends on the cause of its end.
+    """Return the class of an agent's result, given why the agent's attempt ended.
 
     An agent that was ended after a long silence counts as unavailable, because its model may be unavailable. If no
-    process observed the end, only an answer or a question is known for certain.
+    process observed the end of the attempt, only the classes `answered` and `asked` are certain.
     """
     if evidence.kind == "vanished":
         return agent.agent_class if agent.agent_class in ("answered", "asked") else None

@@ -100,7 +100,7 @@ class LeftRunning(Value):
 
 
 class Attempt(Value):
-    """One attempt of a task. The fields about its ending are set when it has ended."""
+    """One attempt of a task. The fields about its end are set when it has ended."""
 
     number: int
     state: State

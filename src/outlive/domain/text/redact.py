@@ -143,7 +143,10 @@ def _prefilter() -> Prefilter:
 
 
 def finders() -> tuple[Finder, ...]:
-    """Return the finders of lines to which a rule may apply, except netrc entries."""
+    """Return the finders of lines to which a rule may apply.
+
+    The rule for netrc entries has no finder, because `Prefilter` searches for these entries itself.
+    """
     from outlive.domain.text.secret_lines import Finder  # noqa: PLC0415 - imported here, because only a large text needs it
 
     programs = tuple(program for program, _, _ in patterns.PROGRAMS)

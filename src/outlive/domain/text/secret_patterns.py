@@ -1,4 +1,4 @@
-r"""The patterns and words by which `redact` finds texts that may be secrets.
+r"""The patterns and words by which `redact` finds strings that may be secrets.
 
 There are few patterns, and they are precise, because a mask over ordinary text may hide what a reader needs.
 

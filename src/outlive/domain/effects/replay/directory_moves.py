@@ -62,7 +62,7 @@ class DirectoryMoves:
     def home_of(self, source: str) -> str:
         """Return the first name of a directory.
 
-        Returns an empty text if the directory was created under the old name of a moved directory.
+        Returns an empty string if the directory was created under the old name of a moved directory.
         """
         return self._origin(0, 0, source)[0]
 
@@ -96,7 +96,7 @@ class DirectoryMoves:
     def is_back_from_outside(self, target: str) -> bool:
         """Return whether a directory may have come back to the tree under its first name.
 
-        If so, also forget the move out of the tree.
+        If so, the record of the move out of the tree is deleted.
         """
         if target not in self._homes or self._homes[target][0]:
             return False
@@ -140,7 +140,7 @@ class DirectoryMoves:
     def name_now(self, home: str) -> str:
         """Return the present name of the directory whose first name is `home`.
 
-        Returns an empty text if the present name is not known.
+        Returns an empty string if the present name is not known.
         """
         return self._homes[home][0] if home in self._homes else ""
 

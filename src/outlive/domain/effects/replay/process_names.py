@@ -36,7 +36,7 @@ class ProcessNames:
         """Record that a fork or an exec began a process with this thread number.
 
         `command` may be None after a fork. `parent` is None after an exec without a known parent. Then the
-        parent stays the same.
+        process keeps its parent.
         """
         known = self._all[self.with_number(thread)]
         if known.command is not None or known.parent != NOBODY:

@@ -279,7 +279,8 @@ class Replay:
     def left_open(self, look: Look) -> list[LeftPath]:
         """Return the paths that are not in the state in which the task found them.
 
-        For an ended task, these are the paths that the task left changed, even if they have changed again since.
+        For an ended task, these are the paths that the task left changed. A path is returned even if it has changed
+        again since the task's end.
         """
         self._find_ends(look)
         still = [
