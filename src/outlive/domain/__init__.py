@@ -1,1 +1,1 @@
-"""Pure values and decisions, without input, output, a clock or other packages."""
+"""Data classes and functions without input, output, a clock or other packages."""

@@ -39,7 +39,7 @@ def letters(random: bytes, length: int) -> str:
 
 
 def check_prefix(text: str) -> str:
-    """Return a text that can be the beginning of an id, or raise `UserError`.
+    """Return the text, or raise `UserError` if no id can begin with it.
 
     The returned text is safe in a path.
     """

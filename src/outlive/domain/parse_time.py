@@ -1,7 +1,7 @@
 """The conversion of clients' times, which have many formats, into `datetime`.
 
 A client sends a number, an ISO text, or an object that contains a number or an ISO text. A number counts seconds,
-milliseconds, microseconds or nanoseconds since 1970. Clients may write the same time as different texts.
+milliseconds, microseconds or nanoseconds since 1970. Two different values may stand for the same time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HOLDERS = ("created", "created_at", "timestamp", "time", "at")
 
 
 def moment_of(given: object) -> datetime:
-    """Return the time that a client's value stands for, or raise `UserError`."""
+    """Return a client's value as a time, or raise `UserError` if it is not a time."""
     found = _moment(given)
     if found is None:
         raise UserError(

@@ -21,7 +21,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def to_micros(moment: datetime) -> int:
-    """Return microseconds since 1970, which sort by time. ISO texts may not."""
+    """Return a time as the number of microseconds since 1970.
+
+    These numbers sort by time. ISO texts may not sort by time.
+    """
     return (moment - _EPOCH) // _MICROSECOND
 
 

@@ -1,8 +1,8 @@
 """Immutable values without the cost of `dataclasses`.
 
 Importing `dataclasses` takes longer than starting a second interpreter, because `dataclasses` imports `inspect`. A
-`Value` is made with keyword arguments, can be compared, has a repr, and does not allow assignment. Type checkers treat
-a `Value` as a frozen dataclass.
+`Value` is made with keyword arguments, has a repr, and does not allow assignment. Two objects of one class with equal
+fields are equal. Type checkers treat a `Value` as a frozen dataclass.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_: object) -> object:
-        """Return a decorator without effect, because only type checkers use it."""
+        """Return a decorator without effect. Only type checkers use `dataclass_transform`."""
         return lambda cls: cls
 
 

@@ -1,1 +1,1 @@
-"""Agent tasks as values: their requests, settings, results and next models."""
+"""The data of agent tasks: requests, settings, results and the choice of a model."""

@@ -1,4 +1,4 @@
-"""The user's settings for agent tasks, as values.
+"""The data types of the user's settings for agent tasks.
 
 This module has the defaults. `outlive.settings.schema` describes every key, and `outlive.settings.read_settings` reads
 them.
@@ -45,7 +45,10 @@ class ModelSettings(Value):
 
 
 class Preset(Value):
-    """The settings of a category or a project. A field is None if they do not set it."""
+    """The settings of a category or a project.
+
+    A field is None if the category or the project does not set the field.
+    """
 
     client: str | None = None
     model: str | None = None
@@ -64,7 +67,7 @@ class AgentSettings(Value):
     depth: int = 3
     at_once: int = 5
     at_once_per_provider: int | None = None
-    """None means that only the number of agents of each model is limited."""
+    """How many agents may use models of one provider at once. None means that only the limit of each model counts."""
     most_calls: int = 4000
     limits: AgentLimits = AgentLimits()
     idle_timeout: timedelta | None = None
@@ -79,7 +82,7 @@ class AgentSettings(Value):
     def limits_of(self, category: str | None) -> AgentLimits:
         """Return the limits of an agent.
 
-        A limit of the category goes before the general limit.
+        A limit of the category takes precedence over the general limit.
         """
         own = self.categories.get(category or "", Preset()).limits
         return AgentLimits(
@@ -97,7 +100,7 @@ class AgentSettings(Value):
     def model_settings(self, client: str, model: str) -> ModelSettings:
         """Return the settings of a model.
 
-        A setting for `CLIENT:MODEL` goes before the setting for `MODEL`.
+        A setting for `CLIENT:MODEL` takes precedence over the setting for `MODEL`.
         """
         exact = self.models.get(f"{client}:{model}", ModelSettings())
         general = self.models.get(model, ModelSettings())

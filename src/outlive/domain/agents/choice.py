@@ -1,6 +1,7 @@
-"""The choice of a client and a model, at first and after a failure.
+"""The choice of a client and a model, for the first attempt and after a failure.
 
-All later decisions depend on the chosen model. A default of a category that another wish overrides has no effect.
+All later decisions depend on the chosen model. They do not depend on a wish that another wish overrides, such as the
+default model of a category.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Wish(Value):
-    """A wish for a client or a model, from one source. Both fields may be None."""
+    """A wish for a client or a model, from one source.
+
+    The fields `client` and `model` may both be None.
+    """
 
     source: str
     """Where the wish comes from: `option`, `project`, `category` or `default`."""

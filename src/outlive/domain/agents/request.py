@@ -42,7 +42,7 @@ class AgentRequest(Value):
     """The request of an agent task. The prompt is in a file of the bundle."""
 
     candidates: tuple[Candidate, ...]
-    """The candidates in the order in which they are tried. The next one is tried if a model is unavailable."""
+    """The candidates in the order in which they are tried. If a model is unavailable, the next candidate is tried."""
     category: str | None = None
     resume: str | None = None
     """The client's own session that the agent continues."""
@@ -63,7 +63,7 @@ class AgentRequest(Value):
     """Why the first candidate was chosen, for the trace and for people."""
 
     def candidate(self, client: str, model: str | None) -> Candidate:
-        """Return the candidate with this client and model, or the first one."""
+        """Return the candidate with this client and model, or the first candidate."""
         found = (one for one in self.candidates if (one.client, one.model) == (client, model))
         return next(found, self.candidates[0])
 
@@ -95,7 +95,7 @@ def request_json(request: AgentRequest) -> dict[str, Any]:
 
 
 def request_from(document: Mapping[str, Any]) -> AgentRequest:
-    """Return the request that `request_json` described.
+    """Return the request from the JSON values that `request_json` returned.
 
     Fields that only a newer version of Outlive knows are left out.
     """

@@ -24,12 +24,12 @@ class AgentResult(Value):
 
     client: str
     model: str | None = None
-    """The model that answered. If the client does not name this model, the requested model."""
+    """The model that answered, or the requested model if the client does not name the model that answered."""
     asked: str | None = None
     """The requested model. None if the choice was left to the client."""
     session: str | None = None
     agent_class: AgentClass | None = None
-    """None while the attempt runs."""
+    """The class of the result. None while the attempt runs."""
     limit: Limit | None = None
     """The limit of the task at which the client ended the attempt by itself."""
     error: str | None = None
@@ -47,11 +47,11 @@ class AgentResult(Value):
     last: str | None = None
     """The newest progress: the agent's last tool call or its last text."""
     retry_after_s: float | None = None
-    """The number of seconds that the provider asks to wait before the next request. None if it named no time."""
+    """The number of seconds that the provider asks to wait before the next request. None if it did not ask."""
     worktree: str | None = None
     """The agent's own git worktree, if it was kept because its content has changed."""
     branch: str | None = None
-    """The branch of that worktree."""
+    """The branch of the worktree in `worktree`."""
 
 
 def result_json(result: AgentResult) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def result_json(result: AgentResult) -> dict[str, Any]:
 
 
 def result_from(document: Mapping[str, Any]) -> AgentResult:
-    """Return the result that `result_json` described."""
+    """Return the result from the JSON values that `result_json` returned."""
     known = {name: value for name, value in document.items() if name in AgentResult._fields}
     known["denied"] = tuple(known.get("denied", ()))
     return AgentResult(**known)

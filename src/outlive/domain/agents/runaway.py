@@ -1,6 +1,6 @@
 """The count of an agent's tool calls and errors.
 
-An agent that repeats itself counts as a runaway.
+An agent counts as a runaway if it repeats one call or one error very often, or makes too many calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Runaway:
     def count(self, call: str) -> None:
         """Count one tool call.
 
-        `call` is a text with the tool and its input. Equal calls must have equal texts.
+        `call` is a string with the tool and its input. Equal calls must be passed as equal strings.
         """
         self.calls += 1
         self._identical = self._identical + 1 if call == self._last else 1

@@ -1,1 +1,1 @@
-"""Effects: a task's changes, and changes by others during or after its run."""
+"""The changes that a task made, and other changes during or after its run."""

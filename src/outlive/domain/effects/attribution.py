@@ -28,7 +28,10 @@ _MOST_NAMED, _WIDEST_NAME = 6, 80
 def with_comparisons(
     effects: Effects, comparisons: Sequence[Comparison], quick: tuple[Snapshot, Snapshot] | None
 ) -> Effects:
-    """Return the effects together with the changes that only the comparisons show."""
+    """Add the changes that only comparisons of snapshots show to a task's effects.
+
+    `quick` has the snapshots from the task's beginning and end.
+    """
     snapshots = None if quick is None else _but_for_its_own(effects, *quick)
     known = None if quick is None or quick[0].git is None or quick[1].git is None else quick[0].git.top
     further = [each for each in comparisons if known is None or each.top != known]
@@ -70,7 +73,10 @@ def with_comparisons(
 
 
 def _as_called_in(project: str | None, change: Unattributed) -> Unattributed:
-    """Return a change with its path in the project, or its full path, as its name."""
+    """Return a change with the name under which it is reported.
+
+    The name is the path relative to the project, or the whole path if the path lies outside of the project.
+    """
     is_own = project is not None and change.path == f"{project.rstrip('/')}/{change.name}"
     return change if is_own else change.but(name=change.path)
 
@@ -88,7 +94,7 @@ def _lies_in(path: str, directories: Collection[str]) -> bool:
 
 
 def _but_for_its_own(effects: Effects, before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
-    """Return the two snapshots without the differences in git that the task made."""
+    """Return the two snapshots without the task's own changes of git's state."""
     # If the task moved the repository, the journal has no changes of git's state. Then git's state counts as unchanged,
     # because otherwise the task's own changes would be reported as drift.
     took_along = _took_along(before.git, effects.changed)
@@ -111,7 +117,10 @@ def _moves(effects: Effects, snapshots: tuple[Snapshot, Snapshot] | None) -> Ite
 
 
 class _Seen:
-    """The parts of another repository that the task was observed to change."""
+    """The parts of another repository's git state that the task changed.
+
+    Only observed changes count.
+    """
 
     def __init__(self, parts: Collection[str], top: str, known: str | None) -> None:
         self._parts = parts
@@ -129,13 +138,16 @@ class _Seen:
 
 
 def _refs_moved(quick: tuple[Snapshot, Snapshot]) -> Collection[Move]:
-    """Return the moved refs of the task's repository, which all worktrees share."""
+    """Return the moved refs of the task's repository. All its worktrees share refs."""
     then, now = quick[0].git, quick[1].git
     return () if then is None or now is None else compare_refs(then, now)[0]
 
 
 def _moves_of_further(found: Comparison, seen: _Seen, shared: Collection[Move]) -> tuple[list[str], list[str]]:
-    """Return sentences about another repository: its drift, and its other changes."""
+    """Return two lists of sentences about changes in another repository.
+
+    The first list has the changes that count as drift. The second list has the other changes.
+    """
     refs = [each for each in found.refs if each not in shared]
     # If HEAD is on a branch, it moves with that branch. A detached HEAD moves alone.
     is_detached = found.head is not None and all(each.after != found.head.after for each in found.refs)
@@ -153,13 +165,16 @@ def _moves_of_further(found: Comparison, seen: _Seen, shared: Collection[Move]) 
 
 
 def _part_of(ref: Move, seen: _Seen) -> str | None:
-    """Return the name under which a moved ref is reported, or None if it is left out."""
+    """Return the reported name of a moved ref, or None if the ref is not reported."""
     part = part_of_git(ref.name, is_own=True)
     return None if part == "stash" or (not ref.after and "packed-refs" in seen) else part
 
 
 def _moves_of_git(then: GitState, now: GitState, seen: Collection[str]) -> Iterator[str]:
-    """Yield sentences about changes of refs, worktrees and the stash, without drift."""
+    """Yield sentences about changes of refs, worktrees and the stash.
+
+    Changes that count as drift are left out.
+    """
     refs = [each.name for each in compare_refs(then, now)[0] if then.head == now.head or each.name != now.branch]
     known = (part_of_git(name, is_own=True) for name in refs)
     parts = [part for part in known if part is not None and not part.startswith(("remote branch ", "stash"))]
@@ -187,7 +202,7 @@ def _took_along(git: GitState | None, changed: Collection[str]) -> bool:
 
 
 def _unattributed(comparison: Comparison) -> list[Unattributed]:
-    """Return the changes of a comparison as unattributed changes.
+    """Return the changes that a comparison of snapshots shows, as unattributed.
 
     Changes of tracked files come first, because a sentence names only the first few changes.
     """

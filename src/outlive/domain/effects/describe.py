@@ -20,13 +20,13 @@ _WHO, _BRIEF = "nobody knows who did it", "changes of less than 0.1 s may be mis
 _MOST_NAMED = 3
 _MANY = 20
 _WIDEST_NAME = 80
-# The words for files that were written, and whose content is the same or may be the same. All other files are called
-# "changed".
+# The phrases for files that were written, and whose content is the same as before or may be the same as before. All
+# other files are called "changed".
 _WRITTEN = {"rewritten": "written with the same content", "touched": "written, perhaps changed,"}
 
 
 def taking_words(taking: Declared) -> str:
-    """Return words for a command that moves or removes files, according to its text."""
+    """Return a phrase about a command whose text shows that it moves or removes files."""
     by = one_line(taking.taken_away[0].by, 60)
     if taking.opens_window:
         return f"by its text takes files away for a while ({by})"
@@ -66,7 +66,7 @@ def how_long(window: Window, now: datetime) -> str:
 
 
 def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
-    """Return a window in words: `window of 3 files, open for 12s now`.
+    """Return a phrase about a window: `window of 3 files, open for 12s now`.
 
     Without `is_now`, a window that an ended task left open is called `left open`. Its paths were not checked after the
     task's end.
@@ -89,7 +89,7 @@ def none_open(effects: Effects) -> str:
 
 
 def few_names(paths: Sequence[str], tree: str, scopes: Mapping[str, str] = {}) -> str:
-    """Return the names of the first paths, and the number of the other paths."""
+    """Return a phrase with the names of the first paths and the number of the rest."""
     names = [one_line(_name_of(path, tree, scopes.get(path, tree)), _WIDEST_NAME) for path in paths[:_MOST_NAMED]]
     more = len(paths) - len(names)
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
@@ -121,7 +121,7 @@ def unattributed_words(effects: Effects) -> Iterator[str]:
 
 
 def _compared(effects: Effects) -> str:
-    """Return words for effects that are known only from two snapshots."""
+    """Return a sentence about effects that are known only from two snapshots."""
     found = effects.unattributed
     words = [effects.moved] if effects.moved else []
     words += [*_net(effects), *_rewritten(effects)]
@@ -140,9 +140,9 @@ def _more_differ(count: int) -> str:
 
 
 def _nothing(effects: Effects, certain: str) -> str:
-    """Return the words for effects without a known change.
+    """Return the sentence about effects without a known change.
 
-    The words are `certain` if all files were compared.
+    The sentence is `certain` if the snapshots of all files were compared.
     """
     return "nothing is known to have changed" if effects.unattributed is None or effects.uncompared else certain
 
@@ -164,9 +164,10 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
 
 
 def _open(window: Window, now: datetime) -> str:
-    """Return words for an open window: the files, the duration and the command.
+    """Return a phrase about an open window: the files, the duration and the command.
 
-    For an ended task, the words name the state at its end, because another process may have restored the files since.
+    For an ended task, the phrase is about the state at the task's end, because another process may have restored the
+    files since.
     """
     files = show_files(len(without_filled(window.paths)))
     by = f" ({one_line(window.by, 60)})" if window.is_attributed else ""
@@ -187,7 +188,7 @@ def _net(effects: Effects) -> Iterator[str]:
 
 
 def _rewritten(effects: Effects) -> Iterator[str]:
-    """Yield the number of files that were written with the same content."""
+    """Yield a phrase with the number of files that were written with the same content."""
     told = {path for window in effects.possible for path in window.paths}
     count = sum(path not in told for path in effects.rewritten)
     if count:
@@ -195,7 +196,10 @@ def _rewritten(effects: Effects) -> Iterator[str]:
 
 
 def _in_further_trees(effects: Effects) -> Iterator[str]:
-    """Yield the number of touched files in each further tree outside of the project."""
+    """Yield a phrase with the number of touched files in each further worktree.
+
+    Further worktrees are outside of the project.
+    """
     touched = {*effects.changed, *effects.created, *effects.restored, *effects.rewritten}
     for tree in effects.further:
         count = sum(path.startswith(tree) for path in touched)
@@ -204,7 +208,7 @@ def _in_further_trees(effects: Effects) -> Iterator[str]:
 
 
 def _count(paths: Sequence[str]) -> str:
-    """Return the number of files in words, without the directories around the files."""
+    """Return a phrase with the number of files. Directories around files do not count."""
     kept = [name for path in paths if (name := name_in_git(path))]
     files = len(without_filled(paths)) - len(kept)
     return " and ".join((*([show_files(files)] if files or not kept else ()), *kept))
@@ -215,6 +219,9 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _where(paths: Sequence[str]) -> str:
-    """Return words for the directory with the most paths, or "" for a few paths."""
+    """Return a phrase that names the directory with the most paths.
+
+    Returns "" if there are only a few paths.
+    """
     most = largest(fold(paths, _MANY)) if len(paths) > _MANY else None
     return "" if most is None else f" ({most.count:,} below {'/'.join(most.path.split('/')[-3:])})"

@@ -51,13 +51,14 @@ class Drift(Value):
     details: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     meanwhile: tuple[str, ...] = ()
-    """The details about changes before the task's end. The description of the task's effects also has these changes."""
+    """The details about changes before the task's end. The description of the task's effects has these changes too."""
 
     @property
     def later(self) -> tuple[str, ...]:
         """The details about changes after the task's end.
 
-        If no change is known, but some parts were not compared, this is a sentence about these parts.
+        If no change is known, but some parts could not be compared with the earlier state, this is a sentence about
+        these parts.
         """
         found = tuple(each for each in self.details if each not in self.meanwhile)
         return found or ((_not_known(self.unknown),) if self.unknown else ())
@@ -77,8 +78,8 @@ def drift(
     `distance` is the distance between the two HEADs, if it was counted. `is_own` is False for another repository than
     the one in which the task ran. With `is_meanwhile`, the snapshots are from the task's beginning and end.
 
-    All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. The last two were
-    read shortly after the task's end (`ended_ns`).
+    All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. The fields `dirty`
+    and `contents` were read shortly after the task's end (`ended_ns`).
     """
     found: list[str] = []
     unknown = list(dict.fromkeys((*then.unknown, *now.unknown)))
@@ -110,7 +111,7 @@ def with_further(own: Drift, further: Sequence[tuple[str, Drift]]) -> Drift:
 
 
 def with_meanwhile(own: Drift, effects: Effects) -> Drift:
-    """Return the drift together with unattributed changes during the task's run.
+    """Add the unattributed changes during the task's run to the drift.
 
     The task itself may have made an unattributed change. If another process made the change, the task may have read the
     file before the change.
@@ -191,7 +192,10 @@ def _head_drift(then: str, now: str, distance: Distance | None) -> str:
 
 
 def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
-    """Return the drift of touched files and refs, without the branch of HEAD."""
+    """Return the drift of the files and refs that the task touched.
+
+    The branch that HEAD was on is left out, because `_git_drift` reports changes of HEAD.
+    """
     if then.files is None or now.files is None:
         return []
     changed, refs, unsure = [], [], 0
@@ -267,6 +271,6 @@ def _at(ref: str) -> str:
 
 
 def named(names: list[str]) -> str:
-    """Return the first few names, and the number of the other names."""
+    """Return a phrase with the first few names and the number of further names."""
     shown = ", ".join(one_line(name, _WIDEST_NAME) for name in names[:_MOST_NAMED])
     return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"

@@ -1,4 +1,4 @@
-"""Effects as values: windows, net changes, and how certain they are."""
+"""The data of a task's effects: windows, net changes, and how certain they are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class Window(Value):
     is_left: bool = False
     """Whether the task ended while the window was open. Then the task will not restore the paths."""
     uncompared: int = 0
-    """The number of further paths that were not compared. Any of these paths may belong to the window."""
+    """The number of further paths whose present state was not compared with the state in which the task found them.
+
+    Any of these paths may belong to the window.
+    """
 
     @property
     def is_open(self) -> bool:
@@ -98,18 +101,18 @@ class Effects(Value):
     """
     unattributed_in_all: int = 0
     uncompared: tuple[str, ...] = ()
-    """The parts that the comparison may have missed, in words."""
+    """Descriptions of the parts in which the comparison of snapshots may have missed changes."""
     further: tuple[str, ...] = ()
     """Further worktrees in which the task worked. They are outside of the project."""
     is_in_repository: bool = True
-    """Whether the task works in a repository. Outside of a repository, contents are not compared."""
+    """Whether the task works in a repository. Files are compared with their earlier contents only in repositories."""
 
     unreported: str | None = None
     """The temporary directory in which the task works outside of any repository. Its files are not reported."""
 
     @property
     def is_outside_of(self) -> str:
-        """The words that say where the `outside` paths are."""
+        """The place of the `outside` paths, as a phrase."""
         return "outside of the project" if self.is_in_repository else "outside of any repository"
 
     @property

@@ -26,13 +26,13 @@ class LeftPath(Value):
     opened_at: int
     """The time since which the path differs from the state in which the task found it, in microseconds since 1970."""
     by: str
-    """The command that changed the path at this time."""
+    """The command that changed the path at the time `opened_at`."""
     found: str
     """The state in which the task found the path."""
     left: str
     """The state in which the task left the path."""
     must_be_same: bool
-    """Whether only the same directory counts as restored, and not a new directory with the same name."""
+    """Whether only the directory that the task found counts as restored, and not a new directory with its name."""
     written: int
     """The time of the file's last write before the task ended. 0 if this time is not known or is not needed."""
 
@@ -58,7 +58,7 @@ def can_be_left(found: str) -> bool:
 
 
 def windows_left(paths: Iterable[LeftPath]) -> tuple[Window, ...]:
-    """Join some paths to open windows: one window for each tree and each stash."""
+    """Return open windows: one for the files of each tree, and one for each stash."""
     groups: dict[tuple[str, bool], list[LeftPath]] = {}
     for each in paths:
         groups.setdefault((each.scope, each.is_stash), []).append(each)

@@ -32,27 +32,27 @@ class Overlap(Value):
     session: str | None = None
     """The session that edited files, or whose client ran a command. None if the overlap is with another task."""
     paths: tuple[str, ...]
-    """Paths that both sides changed.
+    """Paths that were changed by the task, and by the other task or session.
 
-    Empty if both sides wrote to the same project, but not to the same files up to now.
+    Empty if the two tasks wrote to the same project, but not to the same files up to now.
     """
     since: datetime
     until: datetime | None
     """The end of the overlap: when the first of two tasks ended, or when the last edit was made.
 
-    None if both sides still run.
+    None if the two tasks still run, or if the end of a client's command is not known.
     """
     foreign: ClientTask | None = None
-    """The command that a client ran in its own background. What the command wrote is not known."""
+    """The background command that a client ran itself, without Outlive. It is not known what the command wrote."""
     windows: tuple[Window, ...] = ()
-    """Spans in which files that the other task had changed were not yet restored, while this task ran.
+    """The windows of the other task that were open while this task ran.
 
-    This task may have read the changed content.
+    This task may have read files with changed content.
     """
     taking: Declared | None = None
-    """What the command of the other task moves or removes according to its text, if the other task is not observed.
+    """The changes that the other task makes according to the text of its command, if the other task is not observed.
 
-    It is not known whether the other task did this while this task ran.
+    It is not known whether the other task made these changes while this task ran.
     """
 
     @property
@@ -62,9 +62,10 @@ class Overlap(Value):
 
 
 def shared_span(one: Task, other: Task) -> Span | None:
-    """Return the span in which two tasks ran at the same time, retries included.
+    """Return the span in which two tasks ran at the same time.
 
-    Returns None if the two tasks did not run at the same time.
+    An automatic retry belongs to the same run as the attempt before it. Returns None if the two tasks did not run at
+    the same time.
     """
     starts = [start for task in (one, other) if (start := task.first_try(task.current.number).started_at) is not None]
     if len(starts) < 2:
@@ -134,14 +135,17 @@ def windows_meanwhile(task: Task, other: Task, effects: Effects) -> tuple[Window
         if window.opened_at <= (until or window.opened_at)
         and (window.closed_at is None or window.closed_at > since)
         and not (window.is_left and other.state == "succeeded")
-        # The scope is also compared, because the HEAD file of a worktree may lie in the git directory of another
-        # worktree. A submodule has its own scope.
+        # The scope of a window is also compared with the project, because the HEAD file of a worktree may lie in the
+        # git directory of another worktree. A submodule has its own scope.
         and (lie_in(tree, window.paths) or window.scope.rstrip("/") + "/" == tree)
     )
 
 
 def restored_since(effects: Effects, ended_at: datetime) -> Iterator[tuple[str, datetime]]:
-    """Yield each path that a task changed and restored after `ended_at`, and when."""
+    """Yield each path that a task changed and restored after `ended_at`.
+
+    With each path comes the time at which it was restored.
+    """
     if effects.is_attributed:
         for window in effects.windows:
             if window.closed_at is not None and window.opened_at >= ended_at:

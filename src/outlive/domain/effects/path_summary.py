@@ -24,7 +24,10 @@ class Summary(Value):
 
 
 def fold(paths: Sequence[str], most: int) -> list[Summary]:
-    """Return at most `most` sorted entries. Each path is in exactly one entry."""
+    """Return a summary of the paths with at most `most` entries, sorted by path.
+
+    Each path is counted in exactly one entry.
+    """
     if len(paths) <= most:
         return [Summary(path=path) for path in sorted(paths)]
     whole = _below(sorted(paths))
@@ -43,9 +46,10 @@ def fold(paths: Sequence[str], most: int) -> list[Summary]:
 
 
 def without_filled(paths: Iterable[str], whole: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the paths without each directory that contains another of the paths.
+    """Return the paths, without directories that contain another of the paths.
 
-    A directory in `whole` is kept, and the paths in it are left out.
+    `whole` has the directories that are reported instead of the paths in them. These directories are kept, and the
+    paths in them are left out.
     """
     found = tuple(path for path in paths if not whole or told_as(path, whole) == path)
     filled = {above for path in found if (above := path.rpartition("/")[0]) not in whole}
@@ -53,7 +57,10 @@ def without_filled(paths: Iterable[str], whole: Collection[str] = ()) -> tuple[s
 
 
 def told_as(path: str, whole: Collection[str]) -> str:
-    """Return the outermost directory of `whole` around a path, or the path itself."""
+    """Return the path under which a path is reported.
+
+    This is the outermost directory in `whole` that contains the path, or else the path itself.
+    """
     found = above = path
     while above := above.rpartition("/")[0]:
         if above in whole:
@@ -76,7 +83,10 @@ def _below(paths: list[str]) -> Summary:
 
 
 def _wait(waiting: list[tuple[int, str, list[list[str]]]], directory: str, paths: list[str]) -> None:
-    """Add a directory to the queue. Group its paths by the directory's entries."""
+    """Add a directory to the queue of directories that may be replaced by entries.
+
+    The paths are stored in groups, one group for each entry of the directory.
+    """
     parts: dict[str, list[str]] = {}
     for path in paths:
         name, slash, _ = path[len(directory) :].partition("/")

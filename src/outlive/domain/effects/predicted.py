@@ -53,8 +53,8 @@ class Declared(Value):
     taken_away: tuple[Touch, ...] = ()
     """The commands that change files that they did not write, such as a stash or a checkout, in the order of the text.
 
-    The kind is `git`, with the directory in which git is called, or `path`, with a directory that is removed.
-    `opens_window` is True if the command is meant to restore the files.
+    An entry of the kind `git` has the directory in which git is called. An entry of the kind `path` has a directory
+    that is removed. `opens_window` is True if the command is meant to restore the files.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""The tracked files that changed since a task ended, committed or not.
+"""The search for tracked files that changed since a task ended.
 
 The snapshot at the task's end has the content ids of the files that differed from git's index at that time. All other
 files are compared by the digests of `content_digest`. So the result does not depend on later changes of the index.
@@ -33,7 +33,7 @@ class TrackedDrift(Value):
 
     changed: tuple[str, ...] = ()
     more: int = 0
-    """The number of groups of files (see `content_digest`) in which at least one unknown file changed."""
+    """The number of groups of files (see `content_digest`) in which a file changed, but it is not known which file."""
     unsure: int = 0
     """The number of files that may have changed."""
     is_other: bool = False
@@ -45,7 +45,8 @@ def compare_tracked(
 ) -> TrackedDrift:
     """Return how the tracked files differ from those of a stored snapshot.
 
-    Files that the task touched and files whose change was committed are left out. Other parts of the report have them.
+    Files that the task touched, and files whose change was committed, are left out. Other parts of the drift report
+    describe their changes.
     """
     top = None if then.git is None else then.git.top
     tracked = without_touched(now.tracked, top, then.files)
@@ -75,8 +76,8 @@ def compare_tracked(
 def changed_by_time(then: Snapshot, now: Snapshot, ended_ns: int) -> dict[bytes, int]:
     """Return the tracked files that count as changed only because of their times.
 
-    Each file has the time of its last change. The result is empty if all files were read after the task's end, because
-    then their contents are compared.
+    The result has the time of each file's last change. The result is empty if all files were read after the task's end,
+    because then their contents are compared.
     """
     if then.git is None or now.tree is None or (then.dirty is not None and then.contents is not None):
         return {}

@@ -1,7 +1,7 @@
 """The comparison of two snapshots: the net effect of all changes between them.
 
-A comparison never shows which process made a change. It also reports a file with new stat fields (its stamp) and the
-same content, because this file was rewritten or restored. Lists may be shortened, but counts are complete.
+A comparison never shows which process made a change. A file with new stat fields (stamp) is reported even if its
+content is the same, because such a file was rewritten or restored. Lists may be shortened, but counts are complete.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PathChange(Value):
 
     path: str
     how: How
-    """`rewritten`: the content is the same. `touched`: the contents could not be compared."""
+    """`rewritten`: the content is the same as before. `touched`: it is not known whether the content is the same."""
     written_at_ns: int | None = None
     """The time of the file's last write, by the clock of its file system."""
     was_tracked: bool = True
@@ -71,7 +71,7 @@ class Comparison(Value):
     """The moved branches, tags, remote-tracking refs and other refs. The list may be shortened."""
     refs_moved: int = 0
     stash: Move | None = None
-    """The newest stash entry before and after. The field is also set if only older entries were removed."""
+    """The newest stash entry in each snapshot. The field is set even if only older entries were removed."""
     stash_depth: tuple[int, int] | None = None
     worktrees: tuple[Move, ...] = ()
     index_changed: bool | None = None
@@ -83,7 +83,7 @@ class Comparison(Value):
     late: bool = False
     """Whether the command began before the first snapshot was complete.
 
-    Then changes from before the snapshot may be missing.
+    Then changes that the command made before the snapshot may be missing.
     """
     unknown: tuple[str, ...] = ()
 
@@ -106,8 +106,8 @@ def compare(
     """Return the differences between two snapshots, for the wanted paths.
 
     `since_ns` is given if the `before` snapshot was taken later than that time. Then files that were written between
-    that time and the snapshot are also reported. Their content at that time is not known. It is also not known whether
-    a tracked file that the snapshot lacks existed at that time.
+    that time and the snapshot are reported too. It is not known which content these files had at that time. Nor is it
+    known whether a tracked file that the snapshot lacks existed then.
     """
     fate = _fate(before, after)
     unknown = [f"before: {each}" for each in before.unknown] + [f"after: {each}" for each in after.unknown]
@@ -249,9 +249,9 @@ def _directories(tree: Tree) -> set[bytes]:
 
 
 def _is_absent(tree: Tree, directories: set[bytes], path: bytes) -> bool:
-    """Return whether a path is known to be absent.
+    """Return whether a path that is not in a snapshot is known to be absent.
 
-    Returns False if a directory around the path was not listed.
+    Returns False if the snapshot does not list the entries of a directory around the path.
     """
     if not tree.all_untracked or path in directories:
         return False

@@ -64,7 +64,7 @@ def part_of_git(name: str, *, is_own: bool, is_directory: bool = False) -> str |
 
 
 def of_repository(place: str) -> str:
-    """Return the suffix that names the repository after a part of its state."""
+    """Return a suffix such as ` of /repo`, which names the repository of a change."""
     return f" of {place}"
 
 

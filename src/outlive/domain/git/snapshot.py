@@ -1,7 +1,7 @@
-"""The state of a directory and its repository at one moment.
+"""Snapshots: the state of a directory and its repository at one time.
 
 A part of a snapshot that could not be read is None, and `unknown` names this part. A file that was not read has the
-value `UNSEEN`. A snapshot has no time, because users can set the clock.
+value `UNSEEN`. A snapshot does not record its time, because users can set the clock.
 
 Each file is stored as one short `bytes` object, because there may be a hundred thousand files. The object has a letter
 that shows how much is known about the file, the stamp, and the id of the content. The stamp has the stat fields that
@@ -78,7 +78,7 @@ class GitState(Value):
 
 
 class Snapshot(Value):
-    """The state of a directory and its repository at one moment."""
+    """The state of a directory and its repository at one time."""
 
     directory: str
     is_present: bool
@@ -87,22 +87,31 @@ class Snapshot(Value):
     files: Mapping[str, bytes] | None = None
     """The requested paths with their states. They may be outside of the directory."""
     touched: int = 0
-    """In an end snapshot: the number of paths that the task touched. `files` has the first of these paths."""
+    """The number of paths that the task touched. `files` has the first of these paths.
+
+    This field is set only in a snapshot of a task's end.
+    """
     unfollowed: int = 0
     """The number of touched paths that are neither in `files` nor tracked. Their later changes will not be noticed."""
     compares: bool = False
-    """In an end snapshot: whether a comparison of all files with the first snapshot follows directly."""
-    settings: Mapping[str, bytes] | None = None
-    """In an end snapshot: the files with git's settings, except the files of the repository itself."""
-    dirty: Mapping[bytes, bytes] | None = None
-    """In a stored snapshot: tracked files that differ from the index or changed after the task's end.
+    """Whether all files are compared with the first snapshot directly after this snapshot.
 
-    None if some tracked files were not read.
+    This field is set only in a snapshot of a task's end.
+    """
+    settings: Mapping[str, bytes] | None = None
+    """The files with git's settings, except the files of the repository itself.
+
+    This field is set in a snapshot of a task's end, and in a snapshot that is compared with it.
+    """
+    dirty: Mapping[bytes, bytes] | None = None
+    """The tracked files that differ from the index or changed after the task's end.
+
+    This field is set only in a stored snapshot. It is None if some tracked files were not read.
     """
     contents: bytes | None = None
-    """In a stored snapshot: the digest of all tracked files that are not in `files`."""
+    """The digest of all tracked files that are not in `files`. This field is set only in a stored snapshot."""
     late: bool = False
-    """Whether the command was already running. Then the snapshot may contain the command's changes."""
+    """Whether the command already ran when the snapshot was taken. Then it may contain the command's changes."""
     unknown: tuple[str, ...] = ()
 
 
@@ -142,7 +151,10 @@ def written_at_ns(stamp: bytes) -> int:
 
 
 def changed_at_ns(stamp: bytes) -> int:
-    """Return when the file or its metadata last changed (ctime). The kernel sets it."""
+    """Return when the file or its metadata last changed (ctime).
+
+    The kernel sets this time.
+    """
     return _number(stamp, _CTIME) * 10**9 + _number(stamp, _CTIME + 4)
 
 

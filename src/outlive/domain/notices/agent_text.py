@@ -1,4 +1,4 @@
-"""Texts about background agents: their model, cost and ending."""
+"""Lines and phrases about agents: their model, their cost and how they ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def model_name(result: AgentResult) -> str:
 
 
 def spent(result: AgentResult) -> str:
-    """Return words for the turns, tool calls, tokens and cost of an attempt.
+    """Return a phrase for the turns, tool calls, tokens and cost of an attempt.
 
     For example `3 turns, 12 tool calls, 5,120 + 310 tokens, $0.34`.
     """
@@ -59,7 +59,7 @@ def result_lines(result: AgentResult) -> list[str]:
 
 
 def attempt_lines(attempts: Sequence[Attempt]) -> list[str]:
-    """Return a line for each earlier attempt of an agent: its model, end and cost."""
+    """Return a line for each earlier attempt of an agent: model, result and cost."""
     found = [each for each in attempts if each.agent is not None][-_ATTEMPTS_SHOWN:]
     costs = [each.agent.cost_usd if each.agent is not None else None for each in found]
     return [

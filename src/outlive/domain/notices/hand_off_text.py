@@ -45,7 +45,7 @@ class Line(Value):
     agent: AgentResult | None = None
     """The present state of an agent task, as far as it is known. None for a command."""
     taking: Declared | None = None
-    """The changes that the command's text shows, if it changes files that the command itself has not written."""
+    """The changes that the command's text shows, if the command changes files that it did not write itself."""
     earlier: bool = False
     """Whether an earlier session of this project launched the task, and no session continues that session."""
     drift: Drift | None = None
@@ -53,7 +53,7 @@ class Line(Value):
     effects: Effects | None = None
     """The effects of an ended task. None if the caller did not request the effects."""
     overlaps: tuple[Overlap, ...] = ()
-    """For an ended task: the activity of other tasks, sessions and clients in the same tree during its run."""
+    """The activity of other tasks, sessions and clients in the tree of an ended task while this task ran."""
 
 
 class HandOffText(Value):
@@ -70,27 +70,33 @@ class HandOffText(Value):
     more_ended: int = 0
     more_lost: int = 0
     earlier: tuple[Line, ...] = ()
-    """Ended tasks of earlier sessions, if no open session is a recipient of their endings."""
+    """Ended tasks of earlier sessions, if no open session receives the notices of these tasks."""
     earlier_more: int = 0
     """The number of further ended tasks of earlier sessions, which get no line."""
     earlier_more_failed: int = 0
     """The number of tasks in `earlier_more` that did not succeed."""
     told: tuple[Line, ...] = ()
-    """Tasks that ended in the last hour and whose endings the session received before its history was summarised."""
+    """Tasks that ended in the last hour, and were reported to the session before its history was summarised."""
     elsewhere: int = 0
     """The number of running tasks in this project that other open sessions launched, or that no session launched."""
     beside: tuple[Line, ...] = ()
-    """Tasks of other sessions with declared paths, or whose text shows that they move or remove files."""
+    """Tasks of other sessions that declared paths, or whose command text shows that they move or remove files."""
     foreign: tuple[ClientTask, ...] = ()
-    """Commands in clients' own background, run for this session or for a session whose notices this session gets."""
+    """Background commands that clients run themselves, without Outlive, for this session.
+
+    Commands for sessions whose notices this session gets are included.
+    """
     foreign_elsewhere: tuple[ClientTask, ...] = ()
-    """Commands that the clients of other open sessions run in their own background in this project."""
+    """Background commands that the clients of other open sessions run themselves, without Outlive, in this project."""
     windows: tuple[tuple[str, Window], ...] = ()
     """Open windows in this tree (files that a task has changed and not restored), each with the id of the task."""
     windows_more: int = 0
-    """The number of further ended tasks that left paths of this tree changed. Their paths were not compared again."""
+    """The number of further ended tasks that left paths of this tree changed.
+
+    It was not checked whether these paths are still changed.
+    """
     windows_unsure: tuple[str, ...] = ()
-    """Tasks that may have changed further files of this tree, because not all of their changes were compared."""
+    """Tasks that may have changed further files of this tree. They changed too many files to check all of them."""
     tree: str | None = None
     """The directory tree of the session that receives the hand-off.
 
@@ -169,7 +175,7 @@ def write_digest(digest: HandOffText, mark: str, now: datetime) -> str:
 
 
 def _foreign_lines(digest: HandOffText, now: datetime) -> list[str]:
-    """Return the lines about clients' own background commands.
+    """Return the lines about background commands that clients run without Outlive.
 
     The commands of this session's client come first.
     """
@@ -189,9 +195,9 @@ def _foreign_lines(digest: HandOffText, now: datetime) -> list[str]:
 
 
 def _rest_of_earlier(digest: HandOffText) -> list[str]:
-    """Return the line that counts the further endings of earlier sessions' tasks.
+    """Return the line with the number of further ended tasks of earlier sessions.
 
-    With this line, the endings count as delivered.
+    With this line, these tasks count as reported. Returns no line if there are no such tasks.
     """
     if not digest.earlier_more:
         return []
@@ -235,7 +241,7 @@ def held_line(task: str, window: Window, now: datetime, tree: str | None, unchec
 
 
 def unsure_line(task: str) -> str:
-    """Return the warning about a task whose changes were not all compared."""
+    """Return the warning about a task that changed too many files to check them all."""
     return f"cannot tell whether task {task} has changed files here: it changed too many to compare all"
 
 
@@ -296,7 +302,7 @@ def _line(line: Line, width: int, now: datetime) -> str:
 
 
 def _agent_words(agent: AgentResult) -> str:
-    """Return the model of an agent, and what it has used."""
+    """Return a phrase with an agent's model, and with its turns, tokens and cost."""
     from outlive.domain.notices.agent_text import model_name, spent  # noqa: PLC0415 - imported here, because only agent tasks need it
 
     return f"agent {model_name(agent)}" + (f" ({used})" if (used := spent(agent)) else "")
@@ -314,7 +320,7 @@ def _whole_parts(sentence: str, width: int) -> str:
 
 
 def _declared(task: Task) -> str:
-    """Return words with the paths that the launcher declared as touched, if any."""
+    """Return a phrase with the paths that the launcher declared, or "" if none."""
     paths = task.launch.touches
     return f", touches {few_names(paths, task.launch.project)} by its launch" if paths else ""
 

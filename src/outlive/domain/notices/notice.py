@@ -14,11 +14,11 @@ OPEN = ("pending", "claimed", "presented")
 _ENDINGS = ("ended", "lost", "retrying")
 # Until a session acknowledges a notice, the notice is presented once, and at most twice more at later boundaries.
 MOST_PRESENTATIONS = 3
-# The seconds for which the wake of a session may wait: for related endings, and for a busy session.
+# How many seconds the wake of a session may be delayed: to collect related notices, or because the session is busy.
 COALESCE_S = 0.25
 DEFERRAL_CEILING_S = 60.0
-# The client may summarise a session's history. Endings that were delivered before the summary are repeated after it if
-# they are at most this old.
+# The client may summarise a session's history. Notices of ended tasks that were delivered before the summary are
+# repeated after the summary, if they are at most this old.
 TOLD_LATELY = timedelta(hours=1)
 
 
@@ -45,7 +45,7 @@ class Notice(Value):
 
 
 class Telling(Value):
-    """A notice, and the notices whose content its text includes."""
+    """A notice, and the other notices that its text includes."""
 
     notice: Notice
     covers: tuple[Notice, ...] = ()
@@ -78,19 +78,19 @@ def may_be_claimed(notice: Notice, *, at_boundary: bool, is_held: Callable[[str]
 def told_together(notices: Sequence[Notice], members_of: Callable[[str], frozenset[str]]) -> list[Telling]:
     """Join the notices that are delivered together.
 
-    The notice of an ending includes the overlap notices of the same attempt. The notice of a group's ending includes
-    the notices of its members.
+    The notice that an attempt has ended includes the overlap notices of this attempt. The notice that a group has ended
+    includes the notices of its members.
     """
     covered: dict[str, list[Notice]] = {}
     taken: set[str] = set()
-    # An ending reports its task's overlaps, so an earlier overlap notice of the same attempt would repeat them.
+    # The notice that an attempt has ended reports the overlaps. An earlier overlap notice would repeat the overlaps.
     endings = {(each.task, each.attempt): each for each in notices if each.kind in _ENDINGS}
     for notice in notices:
         ending = endings.get((notice.task, notice.attempt))
         if notice.kind == "overlap" and ending is not None:
             covered.setdefault(ending.id, []).append(notice)
             taken.add(notice.id)
-    # The latest ending of a group comes first, because it includes the earlier ones.
+    # The latest notice that a group has ended comes first, because it includes the earlier notices of the group.
     for notice in reversed(notices):
         if notice.kind == "group_ended" and notice.id not in taken:
             members = members_of(notice.task)
@@ -103,7 +103,7 @@ def told_together(notices: Sequence[Notice], members_of: Callable[[str], frozens
 
 
 def _is_part(notice: Notice, whole: Notice, members: frozenset[str]) -> bool:
-    """Return whether the notice of a group's ending includes another notice."""
+    """Return whether `whole`, the notice that a group has ended, includes a notice."""
     return notice.seq <= whole.seq and notice.id != whole.id and notice.task in members
 
 
@@ -126,7 +126,10 @@ def count_running(spans: Sequence[tuple[int, int | None]]) -> tuple[int, int]:
 
 
 def may_wait(kind: str, state: str, remaining: int) -> bool:
-    """Return whether a success need not wake a session, because its group still runs."""
+    """Return whether the notice of a success need not wake the session yet.
+
+    This is so as long as other tasks of the group still run.
+    """
     return kind == "ended" and state == "succeeded" and remaining > 0
 
 

@@ -1,12 +1,11 @@
 """Recipients: the sessions to which a task's ending is reported.
 
-A session is open until the session, or its client's process, is known to have ended. An heir of a session is a session
-that continues it. In each rule, the first open heir takes the place of a session that is not open. The first rule that
-finds an open session decides:
+A session is open until the session, or its client's process, is known to have ended. In each rule, if a session is not
+open, the first open session that continues it takes its place. The first rule that finds an open session decides:
 
 1. the session that launched the task, or the session that last retried the task;
 2. the nearest open ancestor of this session: the session whose task launched this session, and so on;
-3. every session that was shown the task as running;
+3. every session that was shown the task while the task ran;
 4. the session whose hand-off reported the ending when the session began.
 
 If none of these sessions is open, the ending is reported to the next new session of the project.
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def living_heir(session: int, lineage: Lineage, lives: Lives) -> int | None:
-    """Return the session itself if it is open, else the first open heir, or None.
+    """Return a session if it is open, or the first open session that continues it.
 
-    The heirs of an heir are searched before the next heir.
+    Returns None if no such session is open. The search is depth-first.
     """
     waiting, seen = [session], set()
     while waiting:
@@ -61,7 +60,7 @@ def recipients(origin: int, shown_to: Sequence[int], lineage_of: LineageOf, live
 
 
 def is_recipient(session: int, origin: int, shown_to: Sequence[int], lineage_of: LineageOf, lives: Lives) -> bool:
-    """Return whether an ending is reported to a session that asks for its notices now.
+    """Return whether a task's ending is reported to a session that asks for notices.
 
     A session that is not open is a recipient only if no open session is a recipient.
     """

@@ -1,1 +1,1 @@
-"""Agent sessions, the session that each one continues, and clients' own commands."""
+"""Agent sessions, and the commands and child sessions that clients run themselves."""

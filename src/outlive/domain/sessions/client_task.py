@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     ForeignKind = Literal["command", "session"]
     Sight = Literal["present", "absent", "unknown"]
 
-# A child session that the client does not find counts as lost after a grace period. If the client cannot look at all,
-# the child session counts as lost only after this many grace periods, because a failed look proves nothing.
+# A child session that the client does not find counts as lost after a grace period. If the client cannot check for the
+# child session, the child session counts as lost only after this many grace periods. A failed check proves nothing.
 PATIENCE = 5
 
 
@@ -74,7 +74,7 @@ class ClientTask(Value):
     unread_since: str | None = None
     """The tick since which the state of a child session could not be read.
 
-    None if the last look could read the state.
+    None if the last check could read the state.
     """
     reason: str | None = None
     """Why a child session counts as lost. None if the child session is not lost."""
@@ -98,7 +98,7 @@ def judge(sight: Sight, absent_for: float | None, grace_s: float) -> ForeignStat
 
 
 class Looks(Value):
-    """The results of all looks for a child session, and the state that follows."""
+    """The state of a child session, as it follows from all checks up to now."""
 
     state: ForeignState
     absent_since: str | None = None
@@ -106,14 +106,16 @@ class Looks(Value):
 
 
 def look_again(before: Looks, sight: Sight, now: str, grace_s: float) -> Looks:
-    """Return the state of a child session after another look at the tick `now`.
+    """Return the state of a child session after another check at the tick `now`.
+
+    `sight` is the result of the check:
 
     - `present`: the child session is running, even if it counted as lost before.
-    - `absent`: the child session is lost if an earlier look, at least `grace_s` seconds ago, did not find it either.
-    - `unknown`: the look has failed. The child session is lost if looks have failed for `PATIENCE` times `grace_s`
+    - `absent`: the child session is lost if an earlier check, at least `grace_s` seconds ago, did not find it either.
+    - `unknown`: the check has failed. The child session is lost if checks have failed for `PATIENCE` times `grace_s`
       seconds, because then its end cannot be observed any more.
 
-    A lost child session stays lost until a look finds it.
+    A lost child session stays lost until a check finds it.
     """
     if sight == "present":
         return Looks(state="running")
@@ -128,7 +130,7 @@ def look_again(before: Looks, sight: Sight, now: str, grace_s: float) -> Looks:
 
 
 def restarted(since: str | None, now: str) -> str:
-    """Return the tick from which a span counts.
+    """Return the tick from which a span is measured.
 
     Returns the tick `since`, or `now` if `since` cannot be used. Ticks of two boots cannot be compared. With a
     tick in the future, the span would be negative.
@@ -138,5 +140,5 @@ def restarted(since: str | None, now: str) -> str:
 
 
 def did_run(one: ClientTask, since: datetime, until: datetime) -> bool:
-    """Return whether a command ran within a span, according to its client's reports."""
+    """Return whether a command ran during a span, according to its client's reports."""
     return one.started_at is not None and one.started_at < until and (one.ended_at is None or one.ended_at > since)

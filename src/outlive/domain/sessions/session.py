@@ -1,4 +1,4 @@
-"""Sessions, and the rules that decide which session another one continues.
+"""Sessions, and the rules that decide which session a new session continues.
 
 A session is one conversation, with the name that its client gives it. Clients make new names when they resume, compact,
 clear or fork a conversation. So evidence (the transcript, the process, the terminal) decides which earlier session a
@@ -89,7 +89,10 @@ class SessionStart(Value):
 
 
 class Lineage(Value):
-    """Sessions that continue each other. The heirs of each session are in order."""
+    """Sessions that continue each other.
+
+    `heirs` lists for each session the sessions that continue it, in order.
+    """
 
     sessions: Mapping[int, Session]
     heirs: Mapping[int, Sequence[int]]
@@ -158,7 +161,7 @@ def _by_evidence(
 
 
 def replaces(begun: SessionStart, before: Session) -> bool:
-    """Return whether `before` ends because another session begins.
+    """Return whether the session `before` ends because another session continues it.
 
     `before` does not end if it has another process, because this process may still be running.
     """

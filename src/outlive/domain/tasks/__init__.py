@@ -1,1 +1,1 @@
-"""Tasks and their attempts: states, endings, retries and the queue."""
+"""Tasks and their attempts: states, settlements, retries and the queue."""

@@ -2,8 +2,8 @@
 
 Evidence is what an Outlive process observed of the command: the command exited, was ended by a signal, never started or
 vanished. An intent is an earlier decision to end the attempt, for example a cancel. A verdict is the final state of the
-attempt with its reason. The verdict depends only on the arguments of `decide`. So a keeper,
-the reconciler and a person who reads the record reach the same verdict.
+attempt with its reason. The verdict depends only on the arguments of `decide`. So a keeper, the reconciler and a person
+who reads the record reach the same verdict.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ UNANSWERED = (
     "its keeper and its witness were killed while it ran: it was not observed from then on, and calls of it that"
     " change files may have failed"
 )
-"""The detail of an ending: the keeper and the witness of an observed command were killed before the command ended."""
+"""The `detail` of an attempt whose keeper and witness were killed before the observed command ended."""
 
 
 class Evidence(Value):

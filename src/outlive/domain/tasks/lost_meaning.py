@@ -1,4 +1,4 @@
-"""Words that explain why an attempt has the state `lost`."""
+"""Phrases that state why an attempt has the state `lost`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def has_begun(attempt: Attempt) -> bool:
 
 
 def lost_clause(attempt: Attempt) -> str:
-    """Return words that say why the end of an attempt is not known.
+    """Return a phrase that states why the end of an attempt is not known.
 
-    If the command had not begun, the words say so.
+    If the command had not begun, the phrase states this instead.
     """
     cause = _CAUSES.get(attempt.reason or "", "no process was left to observe its end")
     if not has_begun(attempt):

@@ -21,7 +21,10 @@ _MOST_ROOM = 10_000
 
 
 class Dependency(Value):
-    """A task that must succeed first, or only end first if `any_ending` is set."""
+    """A task that must succeed before another task begins.
+
+    With `any_ending`, it is enough that the task ends.
+    """
 
     task: str
     any_ending: bool = False
@@ -59,16 +62,16 @@ class Turn(Value):
     """The next step of a queued attempt: to wait, to join the queue, or to end."""
 
     must_begin: Holder | None = None
-    """This attempt waits until `must_begin` has begun: the last attempt with a lower ticket that has not begun yet."""
+    """The attempt that must begin before this attempt: the last one with a lower ticket that has not begun yet."""
     must_end: tuple[Holder, ...] = ()
-    """This attempt waits until `how_many` of these attempts have ended."""
+    """The attempts of which `how_many` must end before this attempt begins."""
     how_many: int = 0
     refused: str | None = None
     """The reason why the attempt will never begin."""
     should_join: bool = False
     """Whether the attempt can now get its ticket, because its dependencies are met.
 
-    With the ticket, `plan_turn` is called again.
+    After the attempt has got its ticket, the caller calls `plan_turn` again.
     """
 
     @property
@@ -105,7 +108,10 @@ def slots(text: str) -> Claim:
 
 
 def lock(name: str) -> Claim:
-    """Return the claim of `--lock NAME`. Only one attempt with it runs at a time."""
+    """Return the claim of `--lock NAME`.
+
+    Only one attempt with this claim runs at a time.
+    """
     return Claim(name="lock:" + _checked(name), room=1)
 
 

@@ -1,4 +1,4 @@
-"""The policy of automatic retries: which endings are retried, and the delay."""
+"""The policy of automatic retries: which attempts are retried, and the delay."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def is_worth_retrying(verdict: Verdict, agent: AgentResult | None = None, retrie
     A command is retried if it failed or took too long. It is not retried if it was cancelled, or if its program or
     directory is missing.
 
-    An agent is retried, if possible with another model, if its model was unavailable. With `retries`, an agent is also
-    retried if its client failed or took too long. An agent is not retried if its request was refused, a limit was
-    reached or the agent asked a question, because another model would not help.
+    An agent is retried, if possible with another model, if its model was unavailable. If the task has `retries`, an
+    agent is retried as well if its client failed or took too long. An agent is not retried if its request was refused,
+    a limit was reached or the agent asked a question, because another model would not help.
     """
     if agent is not None:
         is_over = verdict.state in ("failed", "timed_out")

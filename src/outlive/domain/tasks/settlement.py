@@ -1,8 +1,8 @@
 """Settling: the only way in which a task ends.
 
 A task ends with three facts, which must be recorded together: its terminal state, the notice for its session, and the
-date from which its record may be deleted. This module decides all three without a database. `Ledger.settle` writes them
-in one transaction.
+date from which its record may be deleted. This module decides all three facts without a database. `Ledger.settle`
+writes them in one transaction.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ def plan_settlement(
 
 
 def _class_of(agent: AgentResult, evidence: Evidence, intent: Intent | None) -> AgentClass | None:
-    """Return the class of an agent's result, which depends on the cause of its end.
+    """Return the class of an agent's result, given why the agent's attempt ended.
 
     An agent that was ended after a long silence counts as unavailable, because its model may be unavailable. If no
-    process observed the end, only an answer or a question is known for certain.
+    process observed the end of the attempt, only the classes `answered` and `asked` are certain.
     """
     if evidence.kind == "vanished":
         return agent.agent_class if agent.agent_class in ("answered", "asked") else None
@@ -112,7 +112,7 @@ def told_as_retrying(settlement: Settlement, launch: Launch) -> Settlement:
     """Return the settlement of an attempt whose task is retried automatically.
 
     The task has not ended, so the notice is delivered only if the launcher's policy is `all`. An agent is an exception:
-    with a policy in `AWAITED`, its session is told at its next turn that another model is tried.
+    with another policy in `AWAITED`, the session gets the notice at its next turn. The notice names the next model.
     """
     is_wanted = launch.notify == "all" or (launch.agent is not None and launch.notify in AWAITED)
     return settlement.but(
@@ -124,7 +124,7 @@ def told_as_retrying(settlement: Settlement, launch: Launch) -> Settlement:
 
 
 def _is_wanted(policy: Notify, state: str) -> bool:
-    """Return whether the launcher's policy asks for a notice of this ending."""
+    """Return whether the launcher's policy asks for a notice about this final state."""
     return policy in AWAITED or (policy == "failure" and state != "succeeded")
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         supplies: bool
         """Whether the program adds words of its own to the command."""
         is_text: bool
-        """Whether the program joins the words of the command to one text, which a shell runs."""
+        """Whether the program joins the words of the command to one string, which a shell runs."""
         is_below: bool
         """Whether the command runs in directories below the current directory, which the text does not name."""
         elsewhere: Literal["container", "remote"]

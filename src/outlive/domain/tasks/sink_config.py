@@ -1,4 +1,4 @@
-"""Sinks: programs and addresses that receive endings in addition to the inbox."""
+"""Sinks: programs and addresses that receive notices in addition to the inbox."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BUSY_EXIT_CODE = 75
 
 
 class Sink(Value):
-    """A receiver of endings, and the rules for the endings that it receives."""
+    """A receiver of notices, and the rules that select its notices."""
 
     name: str
     kind: Kind
@@ -31,7 +31,7 @@ class Sink(Value):
     secret: str | None = None
     policy: Policy = "end"
     project: str | None = None
-    """The project whose endings are reported. None means all projects."""
+    """The project about whose tasks the sink receives notices. None means all projects."""
 
 
 class Delivery(Value):
@@ -50,7 +50,7 @@ def pause_after(tries: int) -> float:
 
 
 def check_sink(sink: Sink) -> Sink:
-    """Return the sink, or raise `UserError` if its configuration can never work."""
+    """Return the sink, or raise `UserError` if its configuration is not valid."""
     if not 0 < len(sink.name) <= _LONGEST_NAME or not sink.name.replace("-", "").replace("_", "").isalnum():
         raise UserError(f"{sink.name[:60]!r} is not a name for a sink", "use at most 40 letters, digits, - and _")
     if not sink.target.strip() or "\0" in sink.target:
@@ -63,9 +63,9 @@ def check_sink(sink: Sink) -> Sink:
 
 
 def shown_target(sink: Sink) -> str:
-    """Return only the beginning of the sink's target.
+    """Return the sink's target as it may be shown.
 
-    The rest of a URL is hidden, because it often contains a secret.
+    Of a URL, only the beginning is shown, because the rest often contains a secret.
     """
     if sink.kind == "run":
         return sink.target

@@ -1,6 +1,6 @@
 """The JSON that describes a launch in its bundle.
 
-If the ledger is lost, it is rebuilt from these files.
+A lost ledger is rebuilt from the JSON in all bundles.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NOTIFY: tuple[Notify, ...] = ("all", "end", "output", "failure", "never")
 AWAITED: tuple[Notify, ...] = ("all", "end", "output")
-"""The policies that also report a success. A session waits for tasks with such a policy."""
+"""The policies that report a success as well as a failure. A session waits for tasks with such a policy."""
 
 
 class Launch(Value):
@@ -40,7 +40,7 @@ class Launch(Value):
     description: str | None = None
     session: str | None = None
     session_project: str | None = None
-    """The project in which the session works. None if it is the task's project."""
+    """The project in which the session works. None if the session works in the task's project."""
     parent: str | None = None
     group: str | None = None
     key: str | None = None
@@ -100,7 +100,7 @@ class LeftRunning(Value):
 
 
 class Attempt(Value):
-    """One attempt of a task. The fields about its ending are set when it has ended."""
+    """One attempt of a task. The fields about its end are set when it has ended."""
 
     number: int
     state: State
@@ -127,7 +127,7 @@ class Attempt(Value):
     automatic: bool = False
     """Whether the attempt is an automatic retry that a keeper started."""
     claims: tuple[Claim, ...] | None = None
-    """The claims of an agent's attempt. None for a command, because its launch has the claims."""
+    """The claims of an agent's attempt. None for a command, whose claims are in the launch."""
     agent: AgentResult | None = None
     """The client and model of an agent, and how the attempt ended. None for a command."""
 

@@ -28,7 +28,7 @@ MASK = "[redacted]"
 _PASSES = 4
 # In texts of at least this length, it is faster to search first for the lines that may contain a secret.
 _LARGE = 16 << 10
-# A sign is a text that a token contains. Signs of two letters are left out. Otherwise a prompt that ends with these
+# A sign is a string that a token contains. Signs of two letters are left out. Otherwise a prompt that ends with these
 # letters would be held back, because the letters could be the beginning of a token.
 _BEGINNINGS = tuple(sign for sign in patterns.TOKEN_SIGNS if sign not in patterns.DISCORD_SIGNS)
 # The separator between lines that are masked as one text. No rule matches the separator, or a text that contains it.
@@ -41,7 +41,7 @@ _prefilters: list[Prefilter] = []
 def redact(text: str) -> str:
     """Return the text with its secrets masked.
 
-    To mask the result again changes nothing.
+    Masking the result again changes nothing.
     """
     if len(text) < _LARGE:
         unbroken = _unbroken(text)
@@ -96,7 +96,8 @@ def _mask_apart(lines: list[bytes], mask: Callable[[str], str]) -> list[bytes] |
 def _without_keys(text: str, *, has_sign: bool) -> str:
     """Return the text without private keys.
 
-    `has_sign` says whether the text contains one of the texts that show a private key without markers.
+    `has_sign` says whether the text contains one of the strings by which a private key is found without its BEGIN and
+    END lines.
     """
     if "PRIVATE KEY-----" in text or "PRIVATE KEY BLOCK-----" in text:
         text = "".join(_without_marked_keys(text))
@@ -142,7 +143,10 @@ def _prefilter() -> Prefilter:
 
 
 def finders() -> tuple[Finder, ...]:
-    """Return the finders of lines to which a rule may apply, except netrc entries."""
+    """Return the finders of lines to which a rule may apply.
+
+    The rule for netrc entries has no finder, because `Prefilter` searches for these entries itself.
+    """
     from outlive.domain.text.secret_lines import Finder  # noqa: PLC0415 - imported here, because only a large text needs it
 
     programs = tuple(program for program, _, _ in patterns.PROGRAMS)
@@ -202,7 +206,7 @@ def _is_name(word: str) -> bool:
 def _sub(pattern: str, replace: Callable[[Match[str]], str], text: str) -> str:
     """Return the result of `re.sub`.
 
-    The import of `re` is in this function, so that a launch does not load it.
+    The import of `re` is in this function, so that a launch does not load `re`.
     """
     from re import sub  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 
@@ -237,7 +241,7 @@ def _mask_token(match: Match[str]) -> str:
 
 
 def _mask_key_body(match: Match[str]) -> str:
-    """Mask lines of base64 that contain a text (sign) that only private keys contain.
+    """Mask lines of base64 that contain a string (sign) found only in private keys.
 
     A line break may divide the sign. Lines without a sign are not masked, because they may be a certificate or an
     image. The middle part of a key has no sign and is not masked either.
@@ -286,7 +290,7 @@ def _mask_user(match: Match[str]) -> str:
 
 
 def _mask_cookies(match: Match[str]) -> str:
-    """Return the cookies. A cookie that looks random or belongs to a login is masked."""
+    """Return the matched cookies, masked if they look random or belong to a login."""
     return _sub(patterns.COOKIE, _mask_cookie, match[0])
 
 

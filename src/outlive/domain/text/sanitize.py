@@ -108,7 +108,7 @@ def masked(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return the text with invisible characters as escapes and with harmless tags.
+    """Return the text with invisible characters escaped and tags made harmless.
 
     This function is for names and paths. `plain` would remove characters, so its result could be the name of another
     file.
@@ -128,7 +128,7 @@ def _escaped(character: str) -> str:
 
 
 def is_encodable(text: str) -> bool:
-    """Return whether the text can be encoded.
+    """Return whether the text can be encoded as UTF-8.
 
     A lone surrogate can be encoded only if it stands for a byte.
     """
@@ -181,7 +181,7 @@ def _without_escapes(text: str) -> Iterator[str]:
 
 
 def _without_final(text: str, lowest: str) -> str:
-    """Return the text without its first character, if this character ends a sequence."""
+    """Return the text without its first character if it ends an escape sequence."""
     return text[1:] if lowest <= text[:1] <= "~" else text
 
 

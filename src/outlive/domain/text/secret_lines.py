@@ -38,7 +38,7 @@ class Finder(Value):
     """The patterns that find the lines of one kind of secret."""
 
     signs: tuple[str, ...]
-    """Texts, called signs. Each match of a pattern contains at least one sign."""
+    """Strings, called signs. Each match of a pattern contains at least one sign."""
     found: tuple[str, ...]
     """The exact patterns."""
     is_exact: bool = False
@@ -57,7 +57,7 @@ class Prefilter:
     def lines(self, data: bytes) -> list[Span]:
         """Return the spans of the lines that may have a secret.
 
-        A netrc entry is one span, even on several lines.
+        A netrc entry is one span, even if the entry has several lines.
         """
         merged: list[Span] = []
         for start, end in sorted((*self._search(data), *_netrc_entries(data))):
@@ -68,9 +68,9 @@ class Prefilter:
         return merged
 
     def has_key_sign(self, data: bytes) -> bool:
-        """Return whether a text has a sign of a private key.
+        """Return whether a text contains a string that only private keys contain.
 
-        The sign is found even if a line break divides it.
+        The string (called a sign) is found even if a line break divides it.
         """
         return self._has_key_sign(data.replace(b"\\r", b"").replace(b"\\n", b"").translate(None, _BLANK))
 
@@ -210,7 +210,7 @@ def _key_sign_with_re2(re2: ModuleType) -> Callable[[bytes], bool]:
 
 
 def _re2() -> ModuleType | None:
-    """Return the module RE2 if it is installed and complete, else None."""
+    """Return the module `re2`, or None if it is not installed or not complete."""
     try:
         import re2  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - imported here, because RE2 is optional and slow to import
     except ImportError:
@@ -249,9 +249,9 @@ def _netrc_entries(data: bytes) -> Iterator[Span]:
 
 
 def _any_of(texts: Sequence[str]) -> str:
-    """Return a pattern that matches any of the texts.
+    """Return a pattern that matches any of the strings in `texts`.
 
-    Texts with a common beginning share it in the pattern, so that it is tried only once.
+    The pattern contains the common beginning of several strings only once. So the beginning is tried only once.
     """
     from re import escape  # noqa: PLC0415 - imported here, so that a launch does not load `re`
 

@@ -1,4 +1,4 @@
-r"""The patterns and words by which `redact` finds texts that may be secrets.
+r"""The patterns and words by which `redact` finds strings that may be secrets.
 
 There are few patterns, and they are precise, because a mask over ordinary text may hide what a reader needs.
 
@@ -97,8 +97,8 @@ BASE64_LINES = (
     rf"{_LINE_START}[A-Za-z0-9+/]{{16,}}+={{0,2}}(?:{_NEXT_LINE}[A-Za-z0-9+/]{{16,}}+={{0,2}})*"
     rf"(?:{_NEXT_LINE}[A-Za-z0-9+/]{{1,15}}={{1,2}})?"
 )
-# Signs: texts that only a private key contains. They are the beginning of each kind of key, the exponent of an RSA key
-# with the number that follows only in a private key, and the marker in base64, as Kubernetes stores it.
+# Signs: strings that only a private key contains. They are the beginning of each kind of key, the exponent of an RSA
+# key with the number that follows only in a private key, and the marker in base64, as Kubernetes stores it.
 KEY_SIGN = (
     r"(?a)MII[\w+/]{3}IBA(?:AK[BC]|DANBgkqhkiG9w0BAQ)|AgMBAAECg[gY]|IDAQABAo[IG]|CAwEAAQK[CB]"
     r"|MHcCAQEEI|MIGkAgEBBD|MIHcAgEBBE|MI(?:GH|G2|Hu)AgEAMB[AM]GByqGSM49|MC4CAQAwBQYDK2V|b3BlbnNzaC1rZXktdjEA"

@@ -88,7 +88,7 @@ def _bad_duration(text: str) -> UserError:
 
 
 def show_files(count: int) -> str:
-    """Return a number of files in words: `1 file`, `20,000 files`."""
+    """Return a phrase for a number of files: `1 file`, `20,000 files`."""
     return f"{count:,} file{'' if count == 1 else 's'}"
 
 

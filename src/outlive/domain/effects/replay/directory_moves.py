@@ -34,9 +34,9 @@ class DirectoryMoves:
         The present name is empty if the directory is now outside of the task's repositories (the tree).
         """
         self._outside: dict[str, bool] = {}
-        """Whether a call has named a path in a directory since it left the tree.
+        """For each directory that was moved out of the tree: whether a call has named a path in it since.
 
-        The key is its name outside of the tree.
+        The key is the directory's name outside of the tree.
         """
 
     def add(self, at: int, by: int, source: str, target: str) -> bool:
@@ -62,7 +62,7 @@ class DirectoryMoves:
     def home_of(self, source: str) -> str:
         """Return the first name of a directory.
 
-        Returns an empty text if the directory was created under the old name of a moved directory.
+        Returns an empty string if the directory was created under the old name of a moved directory.
         """
         return self._origin(0, 0, source)[0]
 
@@ -96,7 +96,7 @@ class DirectoryMoves:
     def is_back_from_outside(self, target: str) -> bool:
         """Return whether a directory may have come back to the tree under its first name.
 
-        If so, also forget the move out of the tree.
+        If so, the record of the move out of the tree is deleted.
         """
         if target not in self._homes or self._homes[target][0]:
             return False
@@ -124,9 +124,10 @@ class DirectoryMoves:
         return None
 
     def left_from_above(self, path: str) -> Moved | None:
-        """Return the first name of a moved directory, with its move's time and process.
+        """Return the moved directory under whose first name a path lies.
 
-        When the task began, the name `path` lay in this directory. Returns None if there is no such directory.
+        The result has the first name of the directory, the time of its move and the process that moved it. Returns None
+        if there is no such directory.
         """
         above = path.rpartition("/")[0] if self._homes else ""
         while above:
@@ -139,7 +140,7 @@ class DirectoryMoves:
     def name_now(self, home: str) -> str:
         """Return the present name of the directory whose first name is `home`.
 
-        Returns an empty text if the present name is not known.
+        Returns an empty string if the present name is not known.
         """
         return self._homes[home][0] if home in self._homes else ""
 

@@ -25,7 +25,7 @@ class FinalStates:
         self._late_of: dict[str, int] = {}
         """The time of the task's end, for each path that changed between this end and the check."""
         self.taken: set[str] = set()
-        """Paths that the task's last call about them moved or removed."""
+        """Paths that the task moved or removed with its last call about them."""
         self.late: set[str] = set()
         """Paths that another process changed after the task's end.
 
@@ -84,7 +84,8 @@ class FinalStates:
         """Return whether another process made the state `found` after the task's end.
 
         A process that the task left running counts as a part of the task. Returns False for a directory that was not
-        checked. The time of a directory does not prove a change, because it changes whenever an entry changes.
+        checked at the task's end. The time of a directory does not prove a change, because the time changes whenever an
+        entry changes.
         """
         if path in self.held or self._ended is None:
             return last_at <= self._late_of.get(path, -1)
@@ -139,13 +140,16 @@ class FinalStates:
     def was_touched(self, path: str, history: PathHistory) -> bool:
         """Return whether a path may have changed since the first call about it.
 
-        The kernel's time of the path's last change shows this. Returns True also if this time is not known.
+        The kernel's time of the path's last change shows this. If this time is not known, the function returns True.
         """
         touched = self._touched.get(path, 0)
         return not touched or touched >= history.first_at - _KERNELS_CLOCK_LAGS_US
 
     def possible(self, histories: Iterable[tuple[str, PathHistory]]) -> Iterable[tuple[str, Span]]:
-        """Yield each file that may have had other content for a while, with the span."""
+        """Yield each file that may have had other content for a while.
+
+        With each file comes the span in which its content may have differed.
+        """
         for path, history in histories:
             written = self._written.get(path, 0)
             if (
@@ -162,21 +166,22 @@ class FinalStates:
         return self.is_doubtful(path, history) or (history.baseline != UNREADABLE and history.is_open)
 
     def is_doubtful(self, path: str, history: PathHistory) -> bool:
-        """Return whether a path changed, but its state before or after is not known."""
+        """Return whether a path changed from a state, or to a state, that is not known."""
         if history.baseline == UNREADABLE:
             return self.is_watched or self.was_touched(path, history)
         is_lost = history.state == UNREADABLE and history.baseline not in (ABSENT, "s")
         return (is_lost and not history.is_open and self.was_touched(path, history)) or self.is_unsure(path, history)
 
     def is_unsure(self, path: str, history: PathHistory) -> bool:
-        """Return whether a file was written, but is too large to be compared."""
+        """Return whether a file was written, but is too large to compare its contents."""
         is_same = history.was_written and history.baseline[:1] == "u" and not history.is_open
         return is_same and self.was_touched(path, history)
 
     def is_rewritten(self, path: str, history: PathHistory) -> bool:
         """Return whether a path was written and has the same content as before.
 
-        If the kernel's time of the last change is older, the write has failed and does not count.
+        If the kernel's time of the last change is earlier than the first call about the path, the write has failed and
+        does not count.
         """
         is_same = not history.windows and history.state != UNREADABLE
         return is_same and history.baseline[:1] != "d" and self.was_touched(path, history)

@@ -1,4 +1,4 @@
-"""Changes of git's own state, in the order in which they were seen."""
+"""Changes of git's own state, in the order in which they were observed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history of one path: its first state, and the spans of other states."""
+"""The history of one path: its first state, and the spans in which it differed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ if TYPE_CHECKING:
 
     Span = tuple[int, int | None, int]
     Look = Callable[[str, str], str]
-    """Returns the state of a path now, in the same form as the state that it is compared with."""
+    """A function that returns the present state of a path.
+
+    Its second argument is the state with which the result will be compared. The result has the same form.
+    """
 
 ABSENT = "0"
 STAT = "o"
@@ -112,15 +115,18 @@ class PathHistory:
 
     @property
     def windows(self) -> list[Span]:
-        """The spans in which the path differed, each with the process that began it."""
+        """The spans in which the path differed from its first state.
+
+        Each span has the process that made the first change.
+        """
         still: list[Span] = [] if self.opened_at is None else [(self.opened_at, None, self.opened_by)]
         return [*self.closed, *still]
 
 
 def is_as_found(state: str, found: str, *, must_be_same: bool) -> bool:
-    """Return whether a state equals `found`.
+    """Return whether a state of a path equals the state in which the task found it.
 
-    Two directories count as equal, unless `must_be_same` is set.
+    `found` is the state in which the task found the path. Two directories count as equal, unless `must_be_same` is set.
     """
     return state == found or (state[:1] == found[:1] == "d" and not must_be_same)
 

@@ -1,7 +1,7 @@
 """The command lines of the processes that a task's journal names by thread number.
 
-A thread number does not identify a program, because the kernel uses a number again, and because a process may execute
-another program. So each change is recorded with an index, which identifies one program in one process.
+A thread number does not identify a program, because the kernel reuses thread numbers, and because a process may
+execute another program. So each change is recorded with an index, which identifies one program in one process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ProcessNames:
         """Record that a fork or an exec began a process with this thread number.
 
         `command` may be None after a fork. `parent` is None after an exec without a known parent. Then the
-        parent stays the same.
+        process keeps its parent.
         """
         known = self._all[self.with_number(thread)]
         if known.command is not None or known.parent != NOBODY:

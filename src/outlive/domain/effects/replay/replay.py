@@ -38,7 +38,10 @@ class Replay:
     """A journal that is read line by line, and the effects that follow from it."""
 
     def __init__(self, ignored: str) -> None:
-        """Prepare the replay. Changes in `ignored`, to which Outlive writes, are left out."""
+        """Prepare the replay of a journal.
+
+        `ignored` is a directory to which Outlive itself writes. Changes in this directory are left out.
+        """
         self._ignored = ignored.rstrip("/") + "/"
         self._in = Repositories()
         self._histories: dict[str, PathHistory] = {}
@@ -47,7 +50,7 @@ class Replay:
         self._removed: dict[str, str] = {}
         """The names of directories that a call removed or tried to remove. The key is the state before the call."""
         self._touched_outside: set[str] = set()
-        """Directories that left the task's worktrees and came back, after calls had named paths in them outside."""
+        """Directories that were moved out of the task's worktrees and back, if calls named paths in them in between."""
         self._gaps: dict[str, None] = {}
         self._outside: dict[str, str] = {}
         self._remotes: dict[str, None] = {}
@@ -113,7 +116,7 @@ class Replay:
             self._between.look(at, state, path)
 
     def _begin_again(self, *, is_observed: bool) -> None:
-        """Begin another attempt. It finds the paths as the earlier attempt left them."""
+        """Begin another attempt, which finds the paths as the earlier attempt left them."""
         for path, (_, state) in self._finals.held.items():
             if path in self._histories:
                 history = self._histories[path]
@@ -231,7 +234,7 @@ class Replay:
     def _begin(self, path: str, state: str, now: int) -> PathHistory:
         """Return a new history.
 
-        If a directory around the path has moved, also complete the history of the path under its earlier name.
+        If a directory around the path has moved, the history of the path under its earlier name is completed too.
         """
         if state == ABSENT:
             left = self._moves.left_from_above(path)
@@ -276,7 +279,8 @@ class Replay:
     def left_open(self, look: Look) -> list[LeftPath]:
         """Return the paths that are not in the state in which the task found them.
 
-        For an ended task, these are the paths that the task left changed, even if they have changed again since.
+        For an ended task, these are the paths that the task left changed. A path is returned even if it has changed
+        again since the task's end.
         """
         self._find_ends(look)
         still = [
@@ -308,9 +312,8 @@ class Replay:
     ) -> tuple[Window, ...]:
         """Return the windows that are open now.
 
-        Paths that another process has changed or restored since the task's end are left out. The other process may have
-        given a path the same state again in which the task left it. Then only the time of the last write (`written_at`)
-        shows that the path was changed.
+        Paths that another process has changed or restored since the task's end are left out. Such a path may have the
+        same state as at the task's end. Then only the time of its last write (`written_at`) shows that it was changed.
 
         Stashes are left out by default. A caller sets `with_stashes` for a session that is about to use the stash.
         """
@@ -362,7 +365,10 @@ class Replay:
                     self._histories[path] = history.told_with(held)
 
     def _held_at_first(self, path: str, history: DisplacedPathHistory, look: Look) -> str:
-        """Return the first state of a path in a moved directory, or `UNREADABLE`."""
+        """Return the first state of a path in a moved directory.
+
+        Returns `UNREADABLE` if this state cannot be found.
+        """
         home = self._histories[history.home]
         if history.held_when_back is not None and home.state == home.baseline:
             return history.held_when_back
@@ -379,7 +385,10 @@ class Replay:
         return history is not None and history.state != directory
 
     def _is_removed_from(self, path: str) -> bool:
-        """Return whether the first directory of this name was removed under this name."""
+        """Return whether the directory that had this name at first was removed.
+
+        A removal under a later name of the directory does not count.
+        """
         history = self._histories.get(path)
         return history is not None and self._removed.get(history.baseline) == path
 

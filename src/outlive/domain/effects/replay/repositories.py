@@ -17,18 +17,25 @@ class Repositories:
         self.gits: tuple[str, ...] = ()
         self.stashes: frozenset[str] = frozenset()
         self.kept: dict[str, str] = {}
-        """The worktree of each HEAD or stash, by the path of the HEAD or stash file. Windows include these files."""
+        """The worktree to which each HEAD file and each stash file belongs. Windows include these files.
+
+        The key is the path of the HEAD file or the stash file.
+        """
 
     def begin(self, roots: Sequence[str]) -> list[str]:
-        """Set an attempt's repositories.
+        """Set the repositories of an attempt.
 
-        Return all repositories, also those in which earlier attempts worked.
+        `roots` lists the top, the git directory and the common directory of each repository in turn. The returned
+        list has the same form, and also has the repositories to which earlier attempts came.
         """
         self._known = list(roots)
         return self._work_in([*self._known, *self._further])
 
     def come_to(self, roots: Sequence[str]) -> list[str]:
-        """Add a repository in which the task worked later. Return all repositories."""
+        """Add a repository in which the task began to work after its launch.
+
+        Returns a list of all repositories, in the same form as `begin`.
+        """
         self._further += roots
         return self._work_in([*self._known, *self._further])
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def spans_of(histories: Sequence[tuple[str, PathHistory]]) -> Iterator[tuple[str, Span]]:
     """Yield the spans in which each path differed from its first state.
 
-    If a directory was removed and created again, its span is left out if a path in it was changed before the removal
-    and is still changed, because then the directory's content is not restored. The span of a moved directory is kept,
+    The span of a directory that was removed and created again is left out if a path in it was changed before the
+    removal and is still changed. Then the directory's content is not restored. The span of a moved directory is kept,
     because no calls have named the paths in it.
     """
     since: dict[str, int] = {}
@@ -41,7 +41,7 @@ def spans_of(histories: Sequence[tuple[str, PathHistory]]) -> Iterator[tuple[str
 def moved_whole(histories: Mapping[str, PathHistory], is_removed: Callable[[str], bool]) -> frozenset[str]:
     """Return the old and new names of directories that moved with their content.
 
-    A directory that was removed, or that the task made, is left out, because there are calls about all paths in it.
+    A directory that was removed, or that the task made, is left out. The journal has calls about all paths in it.
     """
     there = (
         (path, history)
@@ -54,9 +54,9 @@ def moved_whole(histories: Mapping[str, PathHistory], is_removed: Callable[[str]
 
 
 def by_whole(spans: Iterable[tuple[str, Span]], whole: frozenset[str]) -> Iterator[tuple[str, Span]]:
-    """Yield the spans, some of them with a moved directory as their path.
+    """Yield the spans, with a moved directory instead of the paths in it.
 
-    An open span of a path in a moved directory gets the directory's path instead.
+    An open span of a path in a moved directory gets the path of the directory. All other spans keep their path.
     """
     for path, span in spans:
         yield (told_as(path, whole) if whole and span[1] is None else path), span
