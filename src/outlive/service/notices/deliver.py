@@ -68,7 +68,7 @@ def _is_owed(home: Home) -> bool:
 class _Round:
     """One run of a deliverer.
 
-    It records for each sink when it may be tried next, and since when it has been busy.
+    The run stores for each sink when the sink may be tried next, and since when the sink has been busy.
     """
 
     def __init__(self, home: Home) -> None:

@@ -35,7 +35,7 @@ class UnheardOfProject(Value):
 
 
 def claim_earlier(home: Home, owed: OwedBy, lease: str, *, is_new: bool) -> UnheardOfProject:
-    """Claim the endings without a living recipient for a session that begins.
+    """Claim endings that have no living recipient, for a session that begins now.
 
     If `is_new` is not set, only endings that were presented to this session before and were not confirmed are claimed.
     """

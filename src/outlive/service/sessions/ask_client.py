@@ -21,7 +21,7 @@ _FLAGS = os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def request_path(home: Home, session: str) -> str:
-    """Return the path of the file through which the client of a session is asked."""
+    """Return the path of the file to which requests to a session's client are written."""
     name = os.path.basename(path_of(home, session)).removesuffix(".jsonl")
     return f"{home.path}/hooks/{name}.look"
 
@@ -29,8 +29,8 @@ def request_path(home: Home, session: str) -> str:
 def accept_requests(home: Home, session: str) -> str:
     """Create the file that a client watches, and return the path of the file.
 
-    Returns an empty text if the file cannot be created. An existing file is not written, because a write would make the
-    client look again.
+    Returns an empty string if the file cannot be created. An existing file is not written, because a write would make
+    the client look again.
     """
     path = request_path(home, session)
     try:

@@ -176,8 +176,8 @@ def wait_at_gate(  # noqa: PLR0917 - it has the parameters of `gate` and also `d
 ) -> Answer:
     """Block until a session may stop, or until `ceiling` seconds have passed.
 
-    Tasks that this process cannot see are checked every few seconds. The wait also ends when `departures`, a descriptor
-    of `watch_departures`, becomes readable, or when only unread notices are left.
+    Tasks that this process cannot see are checked every few seconds. The wait also ends when only unread notices are
+    left, or when `departures`, a descriptor of `watch_departures`, becomes readable.
     """
     until = time.monotonic() + ceiling
     while True:
@@ -230,7 +230,10 @@ def window_lines(answer: Answer, tree: str) -> list[str]:
 
 
 def _read_gated(text: str | None) -> tuple[str | None, set[str]]:
-    """Return when a session began to wait, and for which tasks, from the stored text."""
+    """Return when a session began to wait, and for which tasks and notices.
+
+    `text` is the record of the wait that `_wait_on` has stored.
+    """
     words = [] if text is None else text.split(" ")
     return " ".join(words[:2]) or None, set(words[2:])
 

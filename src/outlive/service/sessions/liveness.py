@@ -27,7 +27,7 @@ def grace_s() -> float:
 
 
 def mark_of(pid: int) -> str:
-    """Return the text by which a session's record identifies a process.
+    """Return the string by which a session's record identifies a process.
 
     Raises `UserError` if there is no such process.
     """
