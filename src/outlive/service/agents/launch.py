@@ -328,8 +328,8 @@ def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
 def _command(agent: AgentRequest, prompt: str, environ: Mapping[str, str]) -> Command:
     """Return the command of the first attempt.
 
-    The command does not contain the id of a new session, which is chosen later. Its text names the client and the
-    prompt, for people who list tasks.
+    The command does not contain the id of a new session, which is chosen later. The text of the command names the
+    client and the prompt, for people who list tasks.
     """
     first = agent.candidates[0]
     start = AgentStart(

@@ -209,7 +209,7 @@ def window_document(window: Window, now: datetime, most: int | None = _MOST_PATH
 def open_now(home: Home, task: Task, attempt: int | None = None, *, with_stashes: bool = False) -> tuple[Window, ...]:
     """Return the windows of an attempt that are open now.
 
-    The attempt may have ended.
+    A window may still be open after the attempt has ended.
     """
     number = attempt or task.current.number
     replay = replay_of(home, task, number)
@@ -218,7 +218,7 @@ def open_now(home: Home, task: Task, attempt: int | None = None, *, with_stashes
 
 
 def _as_left(task: Task, attempt: int, windows: tuple[Window, ...]) -> tuple[Window, ...]:
-    """Return the windows. The open windows of an ended attempt are marked as left."""
+    """Return the windows. Open windows of an ended attempt are marked as left open."""
     if task.attempts[attempt - 1].settled_at is None:
         return windows
     return tuple(window.but(is_left=window.is_open) for window in windows)

@@ -64,7 +64,7 @@ class Announced(Value):
 
 
 class Answer(Value):
-    """The guard's answer: the tasks that hold a path, may hold it, or will hold it."""
+    """The result of the guard: tasks that hold, may hold or will hold a wanted path."""
 
     holders: tuple[Holder, ...] = ()
     unknown: tuple[Announced, ...] = ()
@@ -108,7 +108,7 @@ def guard_command(home: Home, argv: tuple[str, ...], directory: str, environ: Ma
 
 
 def answer_for_paths(home: Home, held: OpenWindows, paths: Iterable[str]) -> Answer:
-    """Return the answer of `guard_paths`, from windows that the caller has found."""
+    """Return the result of `guard_paths`, from windows that the caller has found."""
     paths = list(paths)
     found = find_holders(held, paths) if held.may_be_open() else Found()
     wanted = {place for path in paths for place in places_on_the_way(path)}
@@ -116,7 +116,7 @@ def answer_for_paths(home: Home, held: OpenWindows, paths: Iterable[str]) -> Ans
 
 
 def answer_for_command(home: Home, held: OpenWindows, argv: tuple[str, ...], directory: str) -> Answer:
-    """Return the answer of `guard_command`, from windows that the caller has found."""
+    """Return the result of `guard_command`, from windows that the caller has found."""
     if not held.may_be_open() and not any(map(is_announced, held.replayed)):
         return Answer()
     wanted = read_command(argv, directory)
@@ -133,7 +133,7 @@ def is_announced(task: Task) -> bool:
 
 
 def _with_announced(home: Home, held: OpenWindows, found: Found, wanted: set[str]) -> Answer:
-    """Return the guard's answer, with live tasks whose commands take these paths away."""
+    """Return the guard's result, with live tasks whose commands take these paths away."""
     known = {each.task for each in found.holders}
     unknown, coming = [], []
     for task in filter(is_announced, held.replayed):
@@ -151,7 +151,7 @@ def _with_announced(home: Home, held: OpenWindows, found: Found, wanted: set[str
 
 
 def with_foreign_paths(ledger: SqliteLedger, answer: Answer, paths: Sequence[str]) -> Answer:
-    """Return the guard's answer, with commands that clients run without Outlive.
+    """Return the guard's result, with commands that clients run without Outlive.
 
     Only commands that may take one of the paths away are added.
     """
@@ -159,7 +159,7 @@ def with_foreign_paths(ledger: SqliteLedger, answer: Answer, paths: Sequence[str
 
 
 def with_foreign_command(ledger: SqliteLedger, answer: Answer, argv: tuple[str, ...], directory: str) -> Answer:
-    """Return the guard's answer, with commands that clients run without Outlive.
+    """Return the guard's result, with commands that clients run without Outlive.
 
     Only commands are added that may take files away that `argv` is about to use.
     """
@@ -167,7 +167,7 @@ def with_foreign_command(ledger: SqliteLedger, answer: Answer, argv: tuple[str, 
 
 
 def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set[str]]) -> Answer:
-    """Return the guard's answer, with commands that clients run without Outlive.
+    """Return the guard's result, with commands that clients run without Outlive.
 
     Only commands that take a wanted path away are added. Outlive does not observe these commands, so they are added to
     `unknown`.
@@ -238,7 +238,7 @@ def coming_lines(answer: Answer) -> list[str]:
 
 
 def answer_document(answer: Answer, now: datetime) -> dict[str, object]:
-    """Return the guard's answer as JSON."""
+    """Return the guard's result as JSON."""
     holders = [
         {"task": each.task, **window_document(each.window, now), "unread": list(each.unread)} for each in answer.holders
     ]

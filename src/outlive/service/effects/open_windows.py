@@ -47,9 +47,9 @@ class OpenInProject(Value):
 
     windows: tuple[tuple[str, Window], ...] = ()
     unsure: tuple[str, ...] = ()
-    """Tasks that may have an open window: no compared path is changed, but some paths were not compared."""
+    """Tasks that may have an open window, because some of their paths were not compared with the disk."""
     more: int = 0
-    """The number of further ended tasks that left paths of the tree changed. These paths were not compared."""
+    """The number of further ended tasks that left paths changed here. These paths were not compared with the disk."""
 
 
 class OpenWindows:
@@ -113,7 +113,8 @@ class OpenWindows:
     def _of_short(self) -> list[WindowsOfTask]:
         """Return the open windows of the tasks whose journals are read as a whole.
 
-        If the number of paths is limited, tasks with long journals are only collected in `_long`.
+        If the number of compared paths is limited, long journals are not read here. Their tasks are collected in
+        `_long`.
         """
         if self._windows is None:
             self._windows = []

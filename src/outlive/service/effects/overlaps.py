@@ -1,6 +1,6 @@
 """Overlaps of a task with other tasks, sessions and the commands of clients.
 
-A task overlaps with another task or session that changed the same paths while the task ran. A task that had a window
+An overlap is another task or session that changed the same paths while the task ran. Another task that had a window
 open in the same directory tree at that time is an overlap too.
 """
 

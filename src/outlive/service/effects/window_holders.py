@@ -141,8 +141,9 @@ def _may_mean(pattern: list[str], held: str) -> bool:
 
 
 def key_of(holder: Holder) -> tuple[str, str, bool]:
-    """Return a key that stays the same, whichever paths of a window are compared.
+    """Return a key for the windows of one task in one directory tree.
 
-    The key consists of the task, the window's directory tree, and whether all paths are git's own files.
+    Windows of git's own files have another key than windows of other files. The key does not depend on which paths were
+    compared with the disk.
     """
     return holder.task, holder.window.scope, all(map(is_gits_own, holder.window.paths))

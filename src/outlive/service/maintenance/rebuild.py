@@ -48,8 +48,8 @@ def rebuild(
 def restore_incomplete(ledger_path: str, until: float | None = None) -> list[str]:
     """Rebuild an incomplete ledger, and return the ids of the restored tasks.
 
-    Tasks without a keeper are not adopted, because the caller may be a program that must not fork. The caller
-    reconciles afterwards.
+    Tasks without a keeper are not adopted, because the caller may be a program that must not fork. The caller calls
+    `reconcile` afterwards.
     """
     home, now = Home(os.path.dirname(ledger_path)), utc_now()
     with Restoring(ledger_path, until):
@@ -94,9 +94,9 @@ def _rebuild(home: Home, now: datetime, adopter: Adopter | None, until: float | 
 
 
 def _find_lacking(home: Home, ledger: Ledger) -> tuple[list[tuple[Launch, range]], list[str]]:
-    """Return launches with attempts that lack rows, and all bundles without rows.
+    """Return the launches with missing rows, and the ids of the bundles without a row.
 
-    A task that is being launched is in neither list.
+    Each launch has the numbers of the attempts whose rows are missing. A task that is being launched is left out.
     """
     begun = [(task.launch, _begun_attempts(home, task)) for task in ledger.tasks(Selection())]
     launches = {task: read_spec(home, task) for task in strays(home, ledger)}
@@ -130,9 +130,10 @@ def is_under_way(home: Home, launch: Launch) -> bool:
 
 
 def _restore(home: Home, launch: Launch, numbers: range, now: datetime, adopter: Adopter | None) -> bool:
-    """Add the rows of a task in order; settle each attempt before the next is added.
+    """Add the missing rows of a task, in the order of its attempts.
 
-    Returns False if no row is missing, or if another process has added the row first.
+    Each attempt is settled before the next row is added. Returns False if no row is missing, or if another process has
+    added the row first.
     """
     for number in numbers:
         attempt = _read_attempt(home, launch, number)

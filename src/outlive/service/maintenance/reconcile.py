@@ -1,6 +1,7 @@
-"""Reconciling: settling attempts whose keeper has died, or adopting running ones.
+"""Reconciling: settling or adopting attempts whose keeper has died.
 
-If no process has the done FIFO open for writing, the keeper is dead. If no process has the attempt's lock either, every
+An attempt whose command still runs is adopted: it gets a new keeper. Every other attempt is settled. If no process has
+the done FIFO of an attempt open for writing, the keeper is dead. If no process has the attempt's lock either, every
 process that could have settled the attempt is dead. These checks need no grace period, no heartbeat and no process id.
 The `control` lock lets only one reader check an attempt at a time. If a check fails with an error, the attempt stays
 unchanged.
@@ -51,7 +52,7 @@ def reconcile(
     task: str | None = None,
     adopter: Adopter | None = launch_adopter,
 ) -> list[str]:
-    """Settle or adopt attempts without a keeper; return the ids of orphaned tasks.
+    """Settle or adopt attempts without a keeper, and return the ids of orphaned tasks.
 
     An orphan is a task whose command runs without a keeper. Without `task`, all live tasks are checked. Without
     `adopter`, as in a program that must not fork, orphans are only marked in the ledger.

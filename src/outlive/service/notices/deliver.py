@@ -45,7 +45,7 @@ def deliver_and_exit(path: str) -> NoReturn:
 
 
 def deliver(home: Home) -> int:
-    """Make all deliveries that are due; return the number of successful deliveries."""
+    """Make all deliveries that are due, and return how many were successful."""
     delivered = 0
     while _is_owed(home):
         turn = take_turn(home)

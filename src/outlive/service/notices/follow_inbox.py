@@ -124,8 +124,8 @@ class Watch:
     def listen(self) -> None:
         """Ignore earlier writes to the ledger, and open the FIFOs of the running tasks.
 
-        The follower calls this method before the check, so that every write after the start of the check wakes the
-        follower.
+        This method is called before each check of the ledger. So every write after the start of the check wakes the
+        process.
         """
         if self._changes is not None:
             drain(self._changes)

@@ -187,9 +187,10 @@ def _ready(
     at_boundary: bool,
     wanted: Callable[[SqliteLedger, Telling], bool] | None,
 ) -> list[Telling]:
-    """Return the first notices that can be claimed and are wanted.
+    """Return the first notices for a session that can be claimed now.
 
-    The notices are read in pages.
+    A notice is left out if `wanted` returns False. A quiet notice is included only together with another notice. The
+    notices are read in pages.
     """
     inbox, session = Notices(ledger), owed.session.id
     found: list[Telling] = []

@@ -33,7 +33,7 @@ _LAST_WORDS_S = 0.05
 
 
 def send(sink: Sink, notices: Sequence[dict[str, Any]], *, force: bool = False) -> Sent:
-    """Send notices to a sink in one call; return the outcome and the error."""
+    """Send notices to a sink in one call, and return the outcome and the error."""
     if not notices:
         return "delivered", None  # the tasks of all notices were deleted
     senders = {"run": _run, "webhook": _post, "apprise": _notify}

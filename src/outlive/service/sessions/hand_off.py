@@ -185,7 +185,7 @@ def _digest(
 
 
 def _with_progress(home: Home, line: Line) -> Line:
-    """Return the line of a running task, with the last output or progress of the task."""
+    """Return the line about a running task, with the task's last output or progress."""
     from outlive.service.tasks.read import last_line  # noqa: PLC0415 - imported here, because it is needed only while tasks run
 
     line = line.but(last_line=last_line(home, line.task))

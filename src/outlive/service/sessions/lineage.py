@@ -80,7 +80,7 @@ def begin(home: Home, begun: SessionStart, adopter: Adopter | None) -> StartRequ
 
 
 def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopter | None) -> tuple[Session, list[Task]]:
-    """End a session and its foreground tasks; other tasks keep running.
+    """End a session and its foreground tasks. Other tasks keep running.
 
     Returns the session and the tasks that were ended. A second call has no further effect.
     """
@@ -101,7 +101,7 @@ def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopte
 
 
 def note_edits(home: Home, name: str, project: str, directory: str, paths: Sequence[str]) -> list[str]:
-    """Record that a session has edited files itself; return their real paths.
+    """Record that a session has edited files itself, and return the files' real paths.
 
     A client may report edits late, in batches, so a file's change time counts as the time of its edit.
     """
@@ -170,8 +170,8 @@ def lineage_of(home: Home, session: str, project: str) -> str | None:
 def successor(home: Home, session: str, project: str) -> str:
     """Return the name of a session, or of a session that continues it.
 
-    If the session is over, this is the living session that continues it, if there is one. A client may start a program
-    for one session, such as an MCP server, and the program may later serve a session that continues the first.
+    If the session is over and a living session continues it, the name of the living session is returned. A client may
+    start a program for one session, such as an MCP server, and the program may later serve another session.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         found = Sessions(ledger).find(session, project)

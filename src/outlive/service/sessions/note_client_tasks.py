@@ -170,7 +170,7 @@ def abandoned_of(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
 
 
 def child_sessions_of(ledger: SqliteLedger, origins: Sequence[int]) -> list[ClientTask]:
-    """Return the child sessions that have not ended.
+    """Return the child sessions of the given sessions that have not ended.
 
     Lost child sessions are included until they have been reported.
     """

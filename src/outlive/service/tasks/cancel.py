@@ -277,7 +277,7 @@ def _outcome(task: Task) -> Cancelled:
 
 
 def with_descendants(home: Home, ids: Sequence[str]) -> list[str]:
-    """Return the tasks and all tasks that were launched from inside them."""
+    """Return the given tasks and all tasks that were launched from inside them."""
     found = list(ids)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         layer: Sequence[str] = found[:]

@@ -60,7 +60,7 @@ def new_attempt(launch: Launch, number: int, now: datetime, start: AgentStart | 
 
 
 def prepare(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles, surroundings: Surroundings) -> NewKeeper:
-    """Start a keeper that waits for the signal to begin.
+    """Start a keeper that waits for the signal to begin the attempt.
 
     Raises `Unavailable` if no process can be started.
     """
