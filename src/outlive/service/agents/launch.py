@@ -162,7 +162,8 @@ def _candidates(
 ) -> tuple[tuple[Candidate, ...], str]:
     """Return the pairs of client and model to try, and why the first pair is first.
 
-    Pairs that were unavailable recently come last, unless the agent continues a session.
+    If the first pair was unavailable recently, all pairs that were unavailable come last. If the agent continues a
+    session, the order stays unchanged.
     """
     client, model, category = wanted.client, wanted.model, wanted.category
     choice = choice_of(settings, client=client, model=model, category=category, project=project)
