@@ -10,12 +10,12 @@ from outlive.linux.syscalls import boot_id
 
 
 def utc_now() -> datetime:
-    """Return the present moment in UTC."""
+    """Return the present time in UTC."""
     return datetime.now(UTC)
 
 
 def tick() -> str:
-    """Return the present moment as a boot id and monotonic microseconds."""
+    """Return the present time as a boot id and monotonic microseconds."""
     return f"{boot_id()} {time.monotonic_ns() // 1000}"
 
 

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 def known_of(home: Home, task: Task, number: int | None = None) -> AgentResult | None:
-    """Return what is known about an attempt, by default about the newest attempt.
+    """Return what is known about an attempt of an agent, such as its model and cost.
 
-    Returns None for a command. While the attempt runs, the result is what its keeper recorded about a second ago.
+    By default, this is the newest attempt. While the attempt runs, the values are those that its keeper recorded about
+    a second ago. Returns None if the task is a command and not an agent.
     """
     attempt = task.attempts[(number or task.current.number) - 1]
     if task.launch.agent is None:
@@ -28,10 +29,10 @@ def known_of(home: Home, task: Task, number: int | None = None) -> AgentResult |
 
 
 def answer_of(home: Home, task: Task, number: int | None = None) -> str:
-    """Return an attempt's final answer, or the agent's last text.
+    """Return the final answer of an agent's attempt, or else the agent's last message.
 
-    Returns an empty text if the agent has written no text. The text is made harmless for a terminal and a model, and
-    secrets are masked.
+    Returns an empty string if the agent has written no message. Secrets are masked, and characters that hide or reorder
+    text are removed.
     """
     files = AttemptFiles(home.bundle(task.id), number or task.current.number)
     answer = read_answer(files)
@@ -43,25 +44,28 @@ def answer_of(home: Home, task: Task, number: int | None = None) -> str:
 
 
 def last_words(home: Home, task: Task) -> str:
-    """Return the newest progress of an agent in one line.
+    """Return an agent's last tool call or last message, in one line.
 
-    The progress is the agent's last tool call or last text.
+    Returns an empty string if the agent has done neither yet.
     """
     known = known_of(home, task)
     return "" if known is None or known.last is None else shown(known.last)
 
 
 def agent_tail(home: Home, task: Task, limit: int, number: int | None = None) -> str:
-    """Return the end of an agent's answer, or its progress while it runs."""
+    """Return the last `limit` characters of an agent's answer.
+
+    While the agent runs, the characters are those of its last tool call or last message.
+    """
     attempt = task.attempts[(number or task.current.number) - 1]
     text = last_words(home, task) if attempt.settled_at is None else answer_of(home, task, attempt.number)
     return text[-limit:]
 
 
 def agent_document(home: Home, task: Task) -> dict[str, object] | None:
-    """Return the newest attempt of an agent as JSON, with its answer.
+    """Return what is known about an agent's newest attempt as JSON, with its answer.
 
-    Returns None for a command.
+    Returns None if the task is a command and not an agent.
     """
     known, request = known_of(home, task), task.launch.agent
     if known is None or request is None:

@@ -40,7 +40,7 @@ _EXAMPLE = 'a line such as {"prompt": "Review a.py", "model": "opus", "fallback"
 
 
 class ListedAgent:
-    """An agent from one line of the file."""
+    """An agent that one line of the file describes."""
 
     def __init__(self, wanted: WantedAgent, description: str | None) -> None:
         self.wanted = wanted
@@ -56,7 +56,7 @@ def read_list(path: str, common: WantedAgent) -> list[ListedAgent]:
     try:
         with open(path, "rb") as file:
             content = file.read(_LARGEST_FILE + 1)
-        # `splitlines` would also split at characters that JSON allows inside a text, such as U+2028.
+        # `splitlines` would also split at characters that JSON allows inside a string, such as U+2028.
         lines = content.decode("utf-8-sig").split("\n")
     except OSError as error:
         raise UserError(
@@ -73,10 +73,10 @@ def read_list(path: str, common: WantedAgent) -> list[ListedAgent]:
 
 
 def launch_all(home: Home, listed: Sequence[ListedAgent], request: Request, now: datetime) -> tuple[str, list[str]]:
-    """Launch all agents as one group; return the name of the group and the task ids.
+    """Launch all agents as one group, and return the group's name and the task ids.
 
-    All agents are checked before the first agent is launched. If an agent still cannot be launched, the hint of the
-    error names the group of the launched agents.
+    All agents are checked before the first agent is launched. If a launch fails nevertheless, the hint of the error
+    names the group of the agents that were launched before.
     """
     group = request.group or f"agents-{letters(os.urandom(8), 6)}"
     planned = [
@@ -97,7 +97,10 @@ def launch_all(home: Home, listed: Sequence[ListedAgent], request: Request, now:
 
 
 def _listed(where: str, line: str, common: WantedAgent) -> ListedAgent:
-    """Return the agent of one line, which is a prompt or a JSON object."""
+    """Return the agent that a line describes.
+
+    The line is a prompt or a JSON object.
+    """
     if not line.lstrip().startswith("{"):
         check_prompt(line.strip())
         return ListedAgent(common.but(prompt=line.strip()), None)
@@ -120,9 +123,9 @@ def _is_known(where: str, name: str) -> bool:
 
 
 def _checked(where: str, name: str, value: Any) -> Any:
-    """Return the value of a field.
+    """Return the value of a field, after a check of its type.
 
-    Raises `UserError` if the value has the wrong type or is not more than 0.
+    Raises `UserError` if the value has the wrong type, or if a number is not more than 0.
     """
     kind = _FIELDS[name][1]
     is_right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))

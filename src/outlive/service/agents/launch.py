@@ -44,7 +44,7 @@ _SHOWN_PROMPT = 200
 
 
 class WantedAgent(Value):
-    """The properties of a wanted agent that other tasks do not have.
+    """The wanted properties of a new agent, without those that every task has.
 
     For a property that is None, the user's settings decide.
     """
@@ -55,7 +55,7 @@ class WantedAgent(Value):
     fallback: tuple[str, ...] | None = None
     category: str | None = None
     resume: str | None = None
-    """The agent continues this task, or this session of the client."""
+    """The task or the session of a client that the agent continues. None for a new session."""
     budget_usd: float | None = None
     max_tokens: int | None = None
     max_turns: int | None = None
@@ -84,9 +84,9 @@ def launch_agent(home: Home, wanted: WantedAgent, request: Request, now: datetim
 
 
 def plan_agent(home: Home, wanted: WantedAgent, request: Request) -> Request:
-    """Return the request with the agent's client, models, limits and prompt.
+    """Return the request with the agent's client, models, limits and prompt added.
 
-    Raises `UserError`.
+    Raises `UserError` if the agent cannot be launched as wanted, for example because its client is not installed.
     """
     check_prompt(wanted.prompt)
     environ = request.surroundings.environ
@@ -127,7 +127,7 @@ def plan_agent(home: Home, wanted: WantedAgent, request: Request) -> Request:
 
 
 def check_prompt(prompt: str) -> None:
-    """Raise `UserError` for a prompt that no client could read."""
+    """Raise `UserError` if a prompt is empty, too long or not valid text."""
     if not prompt.strip():
         raise UserError("the prompt is empty", "give a prompt, for example: outlive agent -- 'Review the last commit'")
     if "\0" in prompt or not is_encodable(prompt):
@@ -140,9 +140,9 @@ def check_prompt(prompt: str) -> None:
 
 
 def _check_lineage(environ: dict[str, str]) -> None:
-    """Raise `TooDeep` inside a task whose environment was cleared.
+    """Raise `TooDeep` if this process runs inside a task, but OUTLIVE_TASK is not set.
 
-    In such a task, it is not known how deep tasks are nested.
+    Without this variable, it is not known how many nested tasks are around this process.
     """
     if parent_of(environ) is not None:
         return  # `run` checks the depth
@@ -160,9 +160,10 @@ def _check_lineage(environ: dict[str, str]) -> None:
 def _candidates(
     home: Home, settings: AgentSettings, wanted: WantedAgent, project: str, *, is_resumed: bool
 ) -> tuple[tuple[Candidate, ...], str]:
-    """Return the candidates, and why the first candidate is tried first.
+    """Return the pairs of client and model to try, and why the first pair is first.
 
-    Candidates that were unavailable recently are tried last.
+    If the first pair was unavailable recently, all pairs that were unavailable come last. If the agent continues a
+    session, the order stays unchanged.
     """
     client, model, category = wanted.client, wanted.model, wanted.category
     choice = choice_of(settings, client=client, model=model, category=category, project=project)
@@ -178,7 +179,10 @@ def _candidates(
 
 
 def _find_resumed(home: Home, text: str) -> _Resumed:
-    """Return the session of a task, or the client's session with this id."""
+    """Return the session that a new agent continues.
+
+    `text` is the id of an agent task, or of a session in a client.
+    """
     task = _task_of(home, text)
     if task is None:
         if text.startswith("-"):
@@ -216,9 +220,9 @@ def _find_resumed(home: Home, text: str) -> _Resumed:
 
 
 def _task_of(home: Home, text: str) -> Task | None:
-    """Return the task that a text names.
+    """Return the task with the id `text`, or the newest task that used this session.
 
-    Returns None if there is no such task, so that the text must name a session of a client.
+    Returns None if there is no such task. The text can then only be the id of a session in a client.
     """
     try:
         with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -229,9 +233,10 @@ def _task_of(home: Home, text: str) -> Task | None:
 
 
 def _check_not_running(home: Home, session: str) -> None:
-    """Raise `Conflict` if a running task works in this session.
+    """Raise `Conflict` if a running task works in a client's session.
 
-    The session of a task is read from the progress that its keeper records, or else from its row.
+    The session of a running task is read from the progress that its keeper records, or else from the task's row in the
+    ledger.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         running = [task for task in ledger.unsettled() if task.launch.agent is not None]
@@ -242,9 +247,9 @@ def _check_not_running(home: Home, session: str) -> None:
 
 
 def _check_not_open(home: Home, session: str, client: str, project: str) -> None:
-    """Raise `Conflict` if a running client has this session open.
+    """Raise `Conflict` if a running client has a session open.
 
-    It may be a session of the user, or the session that launches this agent.
+    The user may be working in that session, or the session may be the one that launches this agent.
     """
     if is_open(home, session, client, project):
         raise Conflict(
@@ -254,9 +259,9 @@ def _check_not_open(home: Home, session: str, client: str, project: str) -> None
 
 
 def _client_of_resumed(wanted: WantedAgent, resumed: _Resumed) -> str:
-    """Return the client of the resumed session.
+    """Return the client of the session that a new agent continues.
 
-    Raises `UserError` if the option names another client, or if the client is not known.
+    Raises `UserError` if the caller wants another client, or if the client of the session is not known.
     """
     if wanted.client is not None and resumed.client not in (None, wanted.client):
         raise UserError(
@@ -272,9 +277,9 @@ def _client_of_resumed(wanted: WantedAgent, resumed: _Resumed) -> str:
 
 
 def _cwd_of_resumed(cwd: str, resumed: _Resumed) -> str:
-    """Return the directory in which the resumed agent runs.
+    """Return the directory in which an agent that continues a session runs.
 
-    Some clients find a session only from the directory in which it began.
+    Some clients find a session only from the directory in which the session began.
     """
     return cwd if resumed.cwd is None or not os.path.isdir(resumed.cwd) else resumed.cwd
 
@@ -292,7 +297,7 @@ def _worktree(wanted: WantedAgent, request: Request, resumed: _Resumed | None) -
 
 
 def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
-    """Raise `UserError` for a client that is missing or cannot do what the user wants."""
+    """Raise `UserError` if a client is not installed or cannot do what the user wants."""
     path = request.surroundings.environ.get("PATH", os.defpath)
     for one in {each.client: each for each in agent.candidates}.values():
         adapter = new_adapter(one.client, (agent.tables or {}).get(one.client))
@@ -322,9 +327,10 @@ def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
 
 
 def _command(agent: AgentRequest, prompt: str, environ: Mapping[str, str]) -> Command:
-    """Return the command of the first attempt, without the id of its session.
+    """Return the command of the first attempt.
 
-    The text of the command is written for people.
+    The command does not contain the id of a new session, which is chosen later. The text of the command names the
+    client and the prompt, for people who list tasks.
     """
     first = agent.candidates[0]
     start = AgentStart(

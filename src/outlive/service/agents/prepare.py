@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 
 def placed(home: Home, launch: Launch) -> Launch:
-    """Return a launch, with its worktree (if any) named after the id of the task."""
+    """Return a launch in which an agent runs in its new worktree.
+
+    The worktree and its branch are named after the id of the task. A launch without a worktree is returned unchanged.
+    """
     agent = launch.agent
     if agent is None or agent.worktree is None:
         return launch
@@ -39,9 +42,10 @@ def placed(home: Home, launch: Launch) -> Launch:
 
 
 def prepare_agent(launch: Launch, files: AttemptFiles, prompt: str, environ: Mapping[str, str]) -> AgentStart:
-    """Write the prompt and make the worktree; return how the first attempt begins.
+    """Write an agent's prompt, make its worktree, and return its first start.
 
-    Raises OSError or `Unavailable`.
+    The start says with which client, model and session the first attempt begins. Raises OSError if a file cannot be
+    written, and `Unavailable` if git cannot make the worktree.
     """
     request = launch.agent
     assert request is not None  # noqa: S101 - the caller calls this function only for agent tasks
@@ -63,16 +67,16 @@ def prepare_agent(launch: Launch, files: AttemptFiles, prompt: str, environ: Map
 
 
 def discard_worktree(launch: Launch, environ: Mapping[str, str]) -> None:
-    """Remove the worktree of a task that was not launched after all."""
+    """Remove the worktree of a task whose launch has failed or was not needed."""
     if launch.agent is not None and launch.agent.worktree is not None:
         remove(launch.agent.worktree, environ)
 
 
 def check_session_is_free(ledger: SqliteLedger, launch: Launch, start: AgentStart) -> None:
-    """Raise `Conflict` if another task works in the session of an attempt.
+    """Raise `Conflict` if another task works in the session of a new attempt.
 
-    Most clients would write both runs to one transcript. The caller calls this function in the transaction that adds
-    the attempt, so that only one of two simultaneous launches succeeds.
+    Most clients would write the runs of both tasks to one transcript. The caller calls this function in the transaction
+    that adds the attempt, so that only one of two simultaneous launches succeeds.
     """
     if not start.is_resumed or start.session is None:
         return
@@ -84,7 +88,7 @@ def check_session_is_free(ledger: SqliteLedger, launch: Launch, start: AgentStar
 def used_by_session(home: Home, client: str, session: str) -> tuple[float | None, tuple[int, int] | None]:
     """Return the cost and tokens of a session after its newest run.
 
-    A run that was killed did not report its cost and tokens. Then the values from the beginning of that run are
+    A run that was killed has not reported its cost and tokens. In this case, the values from before that run are
     returned. So the use of the killed run is counted for the next run, and no use is counted twice.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -109,9 +113,9 @@ def session_is_taken(task: str, session: str) -> Conflict:
 
 
 def begin_again(home: Home, task: Task, files: AttemptFiles, environ: Mapping[str, str]) -> AgentStart:
-    """Write how the next attempt of an ended agent begins, and return it.
+    """Write how the next attempt of an ended agent begins, and return this start.
 
-    If the worktree of the agent was removed, it is made again. Raises OSError if the files cannot be written.
+    If the worktree of the agent was removed, the worktree is made again. Raises OSError if the files cannot be written.
     """
     request = task.launch.agent
     assert request is not None  # noqa: S101 - the caller calls this function only for agent tasks
@@ -137,7 +141,7 @@ def _last_result(task: Task, files: AttemptFiles) -> AgentResult:
 
 
 def asks_the_same(home: Home, task: Task, request: AgentRequest | None, prompt: str, cwd: str) -> bool:
-    """Return whether a task has the prompt, models and directory of a request."""
+    """Return whether a task has the same prompt, models and directory as a request."""
     before = task.launch.agent
     if before is None or request is None:
         return False

@@ -1,7 +1,7 @@
-"""The transcript of an agent task: the texts of user, model and tools.
+"""The transcript of an agent task: the messages of the user, the model and tools.
 
-The transcript is read from the stored output of the client. So it does not need the client's own session, and it exists
-as long as the record of the task, however the task ended.
+Outlive reads the transcript from the stored output of the client, and not from the client's own session. So the
+transcript is available as long as the record of the task, however the task ended.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CUT = b"\0"
 
 
 class Transcript(Value):
-    """A part of the entries of a task."""
+    """A part of the transcript of a task."""
 
     entries: tuple[Entry, ...]
     """The entries, ordered by time."""
@@ -91,10 +91,11 @@ def follow_transcript(
     adopter: Adopter | None,
     departures: int | None = None,
 ) -> Iterator[Sequence[Entry]]:
-    """Yield complete entries as they come, until the task ends.
+    """Yield the entries of a transcript when they are complete, until the task ends.
 
-    Following also ends when `departures` becomes readable. An entry that arrives late is yielded late, even if its time
-    is before that of other entries. So no entry changes its number.
+    This function also returns when the descriptor `departures` becomes readable. Entries are numbered in the order of
+    their arrival, and their numbers never change. So an entry that arrives late is yielded late, even if its time is
+    before that of other entries.
     """
     if last is not None:
         found = read_transcript(home, task, since=since, last=last, with_tools=with_tools)
@@ -128,7 +129,10 @@ def follow_transcript(
 
 
 class _AttemptReading:
-    """The reading of one attempt, after all earlier attempts were read."""
+    """A reader that adds the output of one attempt to a transcript.
+
+    The caller has read all earlier attempts before.
+    """
 
     def __init__(self, home: Home, task: Task, request: AgentRequest, attempt: Attempt, reader: EntryReader) -> None:
         self._attempt = attempt
@@ -184,7 +188,7 @@ class _AttemptReading:
         self.describe()
 
     def describe(self) -> None:
-        """Set the first entry's text: client, model, session, and how the attempt ended."""
+        """Set the first entry's text: client, model, session, and the attempt's outcome."""
         agent = self._agent()
         client, model, session = (agent[name] for name in ("client", "model", "session"))
         text = f"attempt {self._attempt.number}: {client}"
@@ -205,7 +209,10 @@ class _AttemptReading:
 
 
 def _start_on_record(request: AgentRequest, attempt: Attempt) -> AgentStart:
-    """Return how an attempt began, from its row, if its files do not show it."""
+    """Return the client, model and session of an attempt from its row in the ledger.
+
+    The row is used if the files of the attempt do not contain these values.
+    """
     if attempt.agent is not None:
         return AgentStart(client=attempt.agent.client, model=attempt.agent.asked, session=attempt.agent.session)
     first = request.candidates[0]
@@ -230,7 +237,7 @@ def _is_wanted(entry: Entry, since: int, *, with_tools: bool) -> bool:
 
 
 def transcript_document(task: Task, found: Transcript) -> dict[str, Any]:
-    """Return a transcript as JSON, with secrets masked and texts made harmless."""
+    """Return a transcript as JSON, with secrets masked and hidden characters removed."""
     return {
         "task": task.id,
         "entries": [entry_document(entry) for entry in found.entries],
@@ -240,7 +247,7 @@ def transcript_document(task: Task, found: Transcript) -> dict[str, Any]:
 
 
 def entry_document(entry: Entry) -> dict[str, Any]:
-    """Return an entry as JSON, with secrets masked and texts made harmless."""
+    """Return an entry as JSON, with secrets masked and hidden characters removed."""
     agent = entry.agent
     return {
         "n": entry.number,
@@ -261,7 +268,7 @@ def entry_document(entry: Entry) -> dict[str, Any]:
 
 
 def _without_begun_secret(text: str) -> str:
-    """Return an incomplete text without a possible beginning of a secret at its end."""
+    """Return an incomplete message without its end, if a secret may begin there."""
     while may_begin_secret(text):
         kept = text.rstrip()
         text = kept[: max(kept.rfind(blank) for blank in " \t\n") + 1]
@@ -273,10 +280,10 @@ def _iso_of(at: float | None) -> str | None:
 
 
 def harmless_input(given: object) -> Any:
-    """Return the input of a tool, with secrets masked.
+    """Return the input of a tool, with secrets masked and hidden characters removed.
 
-    A name and its value are masked together, because the name shows that the value is a secret. If the masked text is
-    not valid JSON any more, it is returned as a string.
+    A key and its value are searched together, because the key may show that the value is a secret. If the masked text
+    is not valid JSON any more, it is returned as a string.
     """
     if given is None:
         return None
@@ -291,7 +298,7 @@ def harmless_input(given: object) -> Any:
 
 
 def _with_shown_texts(value: object, levels: int = _MOST_LEVELS) -> object:
-    """Return a JSON value with its texts made harmless.
+    """Return a JSON value, with secrets masked in each of its strings.
 
     Raises `RecursionError` if the value has too many nested levels.
     """
@@ -305,9 +312,9 @@ def _with_shown_texts(value: object, levels: int = _MOST_LEVELS) -> object:
 
 
 def entry_lines(entry: dict[str, Any]) -> list[str]:
-    """Return the document of an entry as lines for a person or a model.
+    """Return an entry, given as JSON, as lines of text for a person or a model.
 
-    Only the first line begins at the margin, so that no text of a model or a tool looks like another entry.
+    All lines except the first are indented, so that no output of a model or a tool looks like another entry.
     """
     head = f"#{entry['n']} {entry['role']}"
     head += " (sub-agent)" if entry["sub_agent"] else ""

@@ -42,9 +42,9 @@ _COMPARED_WITHIN, _PATIENCE_S = timedelta(seconds=2), 0.5
 
 
 def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
-    """Return the effects of an attempt, by default of the newest.
+    """Return the effects of an attempt, by default of the newest attempt.
 
-    An automatic retry continues the attempt before it, so its effects include that attempt.
+    An automatic retry continues the attempt before it. So the effects of the retry include those of that attempt.
     """
     files = AttemptFiles(home.bundle(task.id), attempt or task.current.number)
     replay = replay_of(home, task, files.number)
@@ -70,10 +70,10 @@ def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
 
 
 def wait_for_comparison(files: AttemptFiles, settled_at: datetime | None, patience_s: float = _PATIENCE_S) -> None:
-    """Wait for the comparison of files that follows the end of an attempt.
+    """Wait until the keeper has compared the files from before and after an attempt.
 
-    If the attempt was not observed, only the comparison shows its changes. If the end was more than two seconds ago,
-    this function does not wait.
+    The keeper compares the files when the attempt has ended. If the attempt was not observed, only this comparison
+    shows what the attempt changed. If the attempt ended more than two seconds ago, this function does not wait.
     """
     if settled_at is None or utc_now() - settled_at > _COMPARED_WITHIN:
         return
@@ -116,7 +116,7 @@ def snapshots_of(path: str) -> Iterator[Snapshot | None]:
 
 
 def comparisons_of(files: AttemptFiles) -> list[Comparison]:
-    """Return the stored comparisons of an attempt, one for each repository."""
+    """Return the stored comparisons of an attempt's files, one for each repository."""
     lines = _lines_of(files.compared)
     if not lines:
         return []
@@ -207,7 +207,10 @@ def window_document(window: Window, now: datetime, most: int | None = _MOST_PATH
 
 
 def open_now(home: Home, task: Task, attempt: int | None = None, *, with_stashes: bool = False) -> tuple[Window, ...]:
-    """Return an attempt's windows that are open now, even if the attempt has ended."""
+    """Return the windows of an attempt that are open now.
+
+    A window may still be open after the attempt has ended.
+    """
     number = attempt or task.current.number
     replay = replay_of(home, task, number)
     found = replay.open_now(state_like, lambda path: moments_of(path)[0], with_stashes=with_stashes)
@@ -215,7 +218,7 @@ def open_now(home: Home, task: Task, attempt: int | None = None, *, with_stashes
 
 
 def _as_left(task: Task, attempt: int, windows: tuple[Window, ...]) -> tuple[Window, ...]:
-    """Return the windows, with open ones marked as left if the attempt has ended."""
+    """Return the windows. Open windows of an ended attempt are marked as left open."""
     if task.attempts[attempt - 1].settled_at is None:
         return windows
     return tuple(window.but(is_left=window.is_open) for window in windows)
@@ -224,8 +227,8 @@ def _as_left(task: Task, attempt: int, windows: tuple[Window, ...]) -> tuple[Win
 def is_in(project: str, window: Window) -> bool:
     """Return whether a window concerns a project's directory tree.
 
-    If the project is a git submodule, the window's scope may be the repository around the submodule. Linked worktrees
-    inside the project do not count.
+    If the project is a git submodule, the window's scope may be the repository around the submodule. A window of a
+    linked git worktree inside the project does not count.
     """
     if is_inner_worktree(window.scope, project):
         return False
@@ -245,7 +248,7 @@ def is_inner_worktree(scope: str, project: str) -> bool:
 
 
 def declared_of(task: Task) -> Declared:
-    """Return what a task is expected to touch, from `--touches` and its command text."""
+    """Return the predicted changes of a task, from `--touches` and its command text."""
     from outlive.domain.effects.predicted import Touch  # noqa: PLC0415 - imported here, because importing the parser of commands is slow
     from outlive.observe.predict.predict import declare  # noqa: PLC0415 - imported here, because importing the parser of commands is slow
 
@@ -255,7 +258,7 @@ def declared_of(task: Task) -> Declared:
 
 
 def declared_document(declared: Declared) -> dict[str, object]:
-    """Return the expected effects of a command as JSON."""
+    """Return the predicted changes of a command as JSON."""
     return {
         "level": declared.level,
         "touches": [
@@ -268,10 +271,10 @@ def declared_document(declared: Declared) -> dict[str, object]:
 
 
 def taking_away(task: Task) -> Declared | None:
-    """Return the expected effects of a task whose command takes files away, or None.
+    """Return the predicted changes of a task whose command takes files away.
 
-    A command takes files away if it changes them for a while, as `git stash` does. A search for words excludes most
-    commands before they are parsed, because parsing is slow.
+    A command takes files away if it changes files that it did not write, as `git stash` does. Returns None for every
+    other task. The command is first searched for certain strings, because parsing every command would be slow.
     """
     if not may_take_away(" ".join(task.launch.argv)):
         return None

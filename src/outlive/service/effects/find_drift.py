@@ -48,7 +48,7 @@ class World:
         self._neighbours: Neighbours | None = None
 
     def neighbours(self, home: Home) -> Neighbours:
-        """Return the tasks and edits that may overlap with other tasks.
+        """Return the tasks and edits with which an ended task may overlap.
 
         The result is kept for the next call, so that each journal is read only once.
         """
@@ -71,10 +71,11 @@ class World:
             self._left_to_wait_s -= time.monotonic() - began
 
     def drift_of(self, home: Home, task: Task, attempt: int, effects: Effects) -> Drift | None:
-        """Return what changed after an attempt, and what others changed while it ran.
+        """Return the drift of an attempt.
 
-        Returns None if no snapshot was taken when the attempt ended. Also returns None if Outlive has removed the
-        agent's worktree, because nothing had changed in it.
+        The drift consists of changes since the attempt ended, and of changes that other processes made while the
+        attempt ran. Returns None if no snapshot was taken when the attempt ended, or if Outlive has removed the agent's
+        worktree because nothing had changed in it.
         """
         if _has_removed_worktree(task):
             return None
@@ -110,11 +111,11 @@ class World:
     def _without_restored(
         self, home: Home, task: Task, ended_at: datetime | None, own: Snapshot, now: Snapshot
     ) -> tuple[Snapshot, Snapshot]:
-        """Return both snapshots without the files that another task changed and restored.
+        """Return the snapshots `own` and `now` without files that another task restored.
 
-        A file whose content is not known counts as changed if it was written after the task's end. But another task may
-        have written the file only to restore it. A file that another task restored is reported as unknown, because the
-        file may also have been changed before it was restored.
+        `own` is the snapshot from the end of the task. A file whose content is not known counts as changed if it was
+        written after the task's end. But another task may have written the file only to restore it. Such a file is
+        reported as unknown, because the file may have been changed in another way before.
         """
         late = {} if ended_at is None else changed_by_time(own, now, to_micros(ended_at) * 1000)
         if not late or ended_at is None or now.git is None or now.tree is None:
@@ -177,7 +178,10 @@ class World:
 
 
 def _is_being_compared(files: AttemptFiles, left: Snapshot | None) -> bool:
-    """Return whether the keeper still has the record open, and will compare the files."""
+    """Return whether the keeper of an attempt has not finished comparing its files.
+
+    Until the keeper has finished, it has the record of the attempt open.
+    """
     return left is not None and _lacks_comparison(files, left) and has_writers(files.record)
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class Announced(Value):
     """A task that has not ended and whose command takes files away.
 
-    A command takes files away if it changes them for a while, as `git stash` does.
+    A command takes files away if it changes files that it did not write, as `git stash` does.
     """
 
     task: str
@@ -58,21 +58,21 @@ class Announced(Value):
     """The project in which the client runs the command. Empty for a task of Outlive."""
 
     def words(self) -> str:
-        """Return the announcement as a clause, without a period."""
+        """Return a clause that names the task and says what its command takes away."""
         who = f"task {self.task}" if self.client is None else f"{self.task}, kept by {self.client} itself,"
         return f"{who} ({self.state}) {taking_words(self.taking)}"
 
 
 class Answer(Value):
-    """The guard's answer: the tasks that hold a path, may hold it, or will hold it."""
+    """The result of the guard: tasks that hold, may hold or will hold a wanted path."""
 
     holders: tuple[Holder, ...] = ()
     unknown: tuple[Announced, ...] = ()
     """Running tasks that are not observed, so it is unknown whether they have taken the files away already."""
     coming: tuple[Announced, ...] = ()
-    """Tasks that are known not to have taken the files away yet."""
+    """Tasks whose commands take the files away, but that are known not to have done so yet."""
     unsure: tuple[Unsure, ...] = ()
-    """Tasks of which only some paths were compared with the disk. None of the compared paths is held."""
+    """Tasks that changed more paths than were compared with the disk. No compared path is still changed."""
 
     @property
     def is_clear(self) -> bool:
@@ -97,10 +97,10 @@ def guard_paths(home: Home, paths: Iterable[str], environ: Mapping[str, str]) ->
 def guard_command(home: Home, argv: tuple[str, ...], directory: str, environ: Mapping[str, str]) -> Answer:
     """Return the tasks that hold files that a command is about to use.
 
-    Only the command's text is examined. The task in which the caller runs does not count. Commands of git, tests and
-    builds count as using the whole directory tree. If a word has an unknown part, such as `src/$NAME`, or if the
-    program is unknown, the command may use any path there. A task that holds such a path is reported as a task that may
-    hold files of the command.
+    Only the command's text is examined. The task in which the caller runs does not count. A command of git, a test or a
+    build counts as using the whole directory tree. A word with an unknown part, such as `src/$NAME`, may name any file
+    in `src`. A command whose program is unknown may use any file of the project. A task that holds a file that may be
+    used in this way is reported as a task that may hold files of the command.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         answer = answer_for_command(home, OpenWindows(home, ledger, parent_of(environ)), argv, directory)
@@ -108,7 +108,7 @@ def guard_command(home: Home, argv: tuple[str, ...], directory: str, environ: Ma
 
 
 def answer_for_paths(home: Home, held: OpenWindows, paths: Iterable[str]) -> Answer:
-    """Answer as `guard_paths` does, from open windows that the caller has found."""
+    """Return the result of `guard_paths`, from windows that the caller has found."""
     paths = list(paths)
     found = find_holders(held, paths) if held.may_be_open() else Found()
     wanted = {place for path in paths for place in places_on_the_way(path)}
@@ -116,7 +116,7 @@ def answer_for_paths(home: Home, held: OpenWindows, paths: Iterable[str]) -> Ans
 
 
 def answer_for_command(home: Home, held: OpenWindows, argv: tuple[str, ...], directory: str) -> Answer:
-    """Answer as `guard_command` does, from open windows that the caller has found."""
+    """Return the result of `guard_command`, from windows that the caller has found."""
     if not held.may_be_open() and not any(map(is_announced, held.replayed)):
         return Answer()
     wanted = read_command(argv, directory)
@@ -125,12 +125,15 @@ def answer_for_command(home: Home, held: OpenWindows, argv: tuple[str, ...], dir
 
 
 def is_announced(task: Task) -> bool:
-    """Return whether a task has not ended and its command's text may take files away."""
+    """Return whether a task has not ended and its command may take files away.
+
+    The text of the command is only searched for certain strings.
+    """
     return task.current.settled_at is None and may_take_away(" ".join(task.launch.argv))
 
 
 def _with_announced(home: Home, held: OpenWindows, found: Found, wanted: set[str]) -> Answer:
-    """Return the answer, including live tasks whose commands take these paths away."""
+    """Return the guard's result, with live tasks whose commands take these paths away."""
     known = {each.task for each in found.holders}
     unknown, coming = [], []
     for task in filter(is_announced, held.replayed):
@@ -148,25 +151,32 @@ def _with_announced(home: Home, held: OpenWindows, found: Found, wanted: set[str
 
 
 def with_foreign_paths(ledger: SqliteLedger, answer: Answer, paths: Sequence[str]) -> Answer:
-    """Return the answer, including clients' own commands that may take paths away."""
+    """Return the guard's result, with commands that clients run without Outlive.
+
+    Only commands that may take one of the paths away are added.
+    """
     return _with_foreign(ledger, answer, lambda: {place for path in paths for place in places_on_the_way(path)})
 
 
 def with_foreign_command(ledger: SqliteLedger, answer: Answer, argv: tuple[str, ...], directory: str) -> Answer:
-    """Return the answer, including clients' commands that may take needed files away."""
+    """Return the guard's result, with commands that clients run without Outlive.
+
+    Only commands are added that may take files away that `argv` is about to use.
+    """
     return _with_foreign(ledger, answer, lambda: read_command(argv, directory).places())
 
 
 def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set[str]]) -> Answer:
-    """Return the answer, including clients' own commands that take wanted paths away.
+    """Return the guard's result, with commands that clients run without Outlive.
 
-    Outlive does not observe such commands, so they are added to `unknown`.
+    Only commands that take a wanted path away are added. Outlive does not observe these commands, so they are added to
+    `unknown`.
     """
     unknown = []
     for one in foreign_now(ledger, None):
         if one.seen.cwd is None or not may_take_away(one.seen.command):
             continue
-        from outlive.observe.predict.predict import declare  # noqa: PLC0415 - imported here, because few clients' commands take files away
+        from outlive.observe.predict.predict import declare  # noqa: PLC0415 - imported here, because only few commands of clients take files away
 
         taking = declare(from_shell_text(one.seen.command).argv, one.seen.cwd)
         if any(is_in_one_tree(tree_of(each), wanted()) for each in taking.taken_away):
@@ -213,7 +223,7 @@ def is_in_one_tree(tree: str, wanted: Iterable[str]) -> bool:
 
 
 def answer_lines(answer: Answer, now: datetime, tree: str) -> list[str]:
-    """Return a line of text for each task that holds, or may hold, a path."""
+    """Return a line of text for each task that holds, or may hold, a wanted path."""
     lines = [maybe_held_line(each.task, each.window, each.unread, now, tree, each.unchecked) for each in answer.holders]
     lines += [each.words() for each in answer.unsure]
     return lines + [
@@ -228,7 +238,7 @@ def coming_lines(answer: Answer) -> list[str]:
 
 
 def answer_document(answer: Answer, now: datetime) -> dict[str, object]:
-    """Return an answer as JSON."""
+    """Return the guard's result as JSON."""
     holders = [
         {"task": each.task, **window_document(each.window, now), "unread": list(each.unread)} for each in answer.holders
     ]

@@ -1,11 +1,12 @@
 """The windows that are open now, found without reading every task's journal.
 
-A window is a time span in which a file differed from what the task found. It is open until the file is restored.
+A window is a time span in which a file differed from what the task found. The window is open until the file is
+restored.
 
-The windows of a running task come from its journal, the record of its effects. A task that ended without success counts
-for one hour, or for one day if its notice is unread. It stops counting when all paths that it changed are restored. The
-ledger stores these paths separately, so that a reader queries only the paths that it needs. A task that succeeded does
-not count, because its changes were intended.
+The windows of a running task come from its journal, the record of its effects. A task that ended without success is
+included for one hour, or for one day if its notice is unread. It is left out earlier if all paths that it changed are
+restored. The ledger stores these paths separately, so that a reader queries only the paths that it needs. A task that
+succeeded is left out, because its changes were intended.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _RECENT, _UNTOLD = timedelta(hours=1), timedelta(days=1)
 _KEEPER_RECORDS_WITHIN = timedelta(seconds=10)
 _AT_ONCE = 100
 MOST_COMPARED = 20
-"""How many paths of a task are compared at a time if the answer must be fast, as in a hook."""
+"""The number of a task's paths that are compared with the disk at a time if a caller, such as a hook, must be fast."""
 # The number of ended tasks whose windows are read if the number of paths is limited. The newest tasks come first.
 _MOST_TASKS = 20
-# At most this many batches of a task's paths are compared to find a path that is still changed.
+# At most this many batches of a task's paths are compared with the disk to find a path that is still changed.
 _TURNS = 5
 
 
@@ -46,18 +47,21 @@ class OpenInProject(Value):
 
     windows: tuple[tuple[str, Window], ...] = ()
     unsure: tuple[str, ...] = ()
-    """Tasks that may have an open window: no compared path is changed, but some paths were not compared."""
+    """Tasks that may have an open window, because some of their paths were not compared with the disk."""
     more: int = 0
-    """The number of further ended tasks that left paths of the tree changed. These paths were not compared."""
+    """The number of further ended tasks that left paths changed here. These paths were not compared with the disk."""
 
 
 class OpenWindows:
-    """The open windows of all tasks except one, compared with the disk at each call."""
+    """The open windows of all tasks, or of all tasks except one.
+
+    Each call compares the recorded paths with the disk.
+    """
 
     def __init__(self, home: Home, ledger: SqliteLedger, but: str | None = None, most: int | None = None) -> None:
         """Find the tasks whose windows may be open, except the task `but`.
 
-        `most` limits how many paths of a task are compared at a time.
+        `most` limits how many paths of a task are compared with the disk at a time.
         """
         self._home, self._left, self._most = home, LeftOpenPaths(ledger), most
         self.replayed: list[Task] = [task for task in ledger.unsettled() if task.id != but]
@@ -82,8 +86,8 @@ class OpenWindows:
     ) -> list[WindowsOfTask]:
         """Return the open windows of the tasks whose journals have to be read.
 
-        If the number of paths is limited, a long journal is searched only for the paths of `question`. Paths in a scope
-        that `is_left_out` accepts do not count.
+        If the number of compared paths is limited, a long journal is searched only for the paths of `question`. Windows
+        in a directory tree for which `is_left_out` returns True do not count in this search.
         """
         found = list(self._of_short())
         if self._running is not None:
@@ -91,11 +95,14 @@ class OpenWindows:
         return [each for each in found if each.windows or each.is_unsure]
 
     def may_be_open(self) -> bool:
-        """Return whether a task may have an open window; the excluded task does not count."""
+        """Return whether a task may have an open window.
+
+        The task that was excluded when this object was made does not count.
+        """
         return bool(self.recorded) or bool(self._of_short()) or bool(self._long)
 
     def has_opened(self, task: Task) -> bool:
-        """Return whether a task may have changed a path, even if the path is restored now."""
+        """Return whether a task may have opened a window. The window may be closed now."""
         self._of_short()
         if self._running is not None and task in self._long:
             return self._running.has_changed(task)
@@ -106,7 +113,8 @@ class OpenWindows:
     def _of_short(self) -> list[WindowsOfTask]:
         """Return the open windows of the tasks whose journals are read as a whole.
 
-        If the number of paths is limited, tasks with long journals are only collected in `_long`.
+        If the number of compared paths is limited, long journals are not read here. Their tasks are collected in
+        `_long`.
         """
         if self._windows is None:
             self._windows = []
@@ -123,7 +131,11 @@ class OpenWindows:
         return self._windows
 
     def at(self, paths: Iterable[str], is_left_out: Callable[[str], bool] = lambda _: False) -> Iterator[WindowsOfTask]:
-        """Yield the windows of ended tasks that left one of exactly these paths changed."""
+        """Yield the windows of ended tasks that left one of the given paths changed.
+
+        A path below a given path does not count. Windows in a directory tree for which `is_left_out` returns True are
+        left out.
+        """
         seeds: dict[str, list[LeftPath]] = {}
         for task, each in self._left.at(paths):
             if not is_left_out(each.scope):
@@ -133,7 +145,10 @@ class OpenWindows:
                 yield self._around(task, still)
 
     def below(self, directory: str, accepts: Callable[[LeftPath], bool] = lambda _: True) -> Iterator[WindowsOfTask]:
-        """Yield the windows of ended tasks that left paths below a directory changed."""
+        """Yield the windows of ended tasks that left paths below a directory changed.
+
+        Only paths for which `accepts` returns True count.
+        """
         for task in self._left.tasks_below(self.recorded, directory):
             last: str | None = None
             while found := self._left.below(task, directory, last, _AT_ONCE):
@@ -143,7 +158,7 @@ class OpenWindows:
                 last = found[-1].path
 
     def ask_also(self, tasks: Iterable[Task]) -> None:
-        """Add tasks whose journals have to be read."""
+        """Add tasks to `replayed`, so that their journals are read too."""
         known = {*(task.id for task in self.replayed), *self.recorded}
         self.replayed += {task.id: task for task in tasks if task.id not in known}.values()
 
@@ -174,7 +189,7 @@ class OpenWindows:
         )
 
     def _left_in(self, task: str, project: str, head: str) -> Iterator[Window]:
-        """Return the windows that an ended task left in a project."""
+        """Yield the windows in a project that an ended task opened and did not close."""
         seeds = [left for of, left in self._left.at([head]) if of == task]
         last: str | None = None
         still: list[LeftPath] = []
@@ -189,7 +204,10 @@ class OpenWindows:
             yield window.but(uncompared=unchecked)
 
     def _around(self, task: str, seeds: Sequence[LeftPath]) -> WindowsOfTask:
-        """Return the windows of a task that contain one of the paths `seeds`."""
+        """Return those windows of an ended task that contain one of the paths `seeds`.
+
+        The caller has found that the paths `seeds` are still changed.
+        """
         known = {each.path for each in seeds}
         room = None if self._most is None else max(0, self._most - len(seeds))
         more = [each for each in self._left.below(task, "/", limit=room) if each.path not in known]
@@ -208,7 +226,7 @@ class OpenWindows:
     def _still_left(self, task: str, paths: Iterable[LeftPath]) -> list[LeftPath]:
         """Return the paths that are still as the task left them.
 
-        The other paths are deleted in the ledger.
+        The other paths have changed since, so they are deleted from the ledger.
         """
         from outlive.observe.path_state import moments_of, state_like  # noqa: PLC0415 - imported here, because usually no ended task left changed paths
 

@@ -1,4 +1,8 @@
-"""Overlaps: others' changes to a task's paths, and windows open while it ran."""
+"""Overlaps of a task with other tasks, sessions and the commands of clients.
+
+An overlap is another task or session that changed the same paths while the task ran. Another task that had a window
+open in the same directory tree at that time is an overlap too.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ _EVER = from_micros(0)
 class Neighbours:
     """The tasks and edits that may overlap with a task.
 
-    Each journal is read only once.
+    The journal of each of these tasks is read only once.
     """
 
     def __init__(self, home: Home, since: datetime | None = None) -> None:
@@ -73,15 +77,16 @@ class Neighbours:
         return [each for each in found.values() if each.id != task.id]
 
     def edits(self, since: datetime, until: datetime) -> Sequence[Edit]:
-        """Return the edits that sessions themselves made to files between two moments."""
+        """Return the edits that sessions, and not tasks, made to files between two times."""
         with SqliteLedger(self._home.ledger, utc_now()) as ledger:
             return SessionEdits(ledger).between(since, until)
 
     def foreign(self, task: Task, since: datetime, until: datetime) -> Iterator[tuple[str, ClientTask]]:
-        """Yield clients' background commands in a task's directory tree.
+        """Yield the background commands of clients that ran in a task's directory tree.
 
-        Each command comes with the session that runs it. An adopted command is a task, so it is left out. A command
-        that runs `outlive` changes no file itself, so it is left out too.
+        Only commands that ran between `since` and `until` count. Each command comes with the session that runs it. An
+        adopted command is a task, so it is left out. A command that runs `outlive` changes no file itself, so it is
+        left out too.
         """
         if self._foreign is None:
             with SqliteLedger(self._home.ledger, utc_now()) as ledger:
@@ -110,7 +115,7 @@ class Neighbours:
         return self._effects[task.id]
 
     def taking_by_text(self, task: Task, other: Task) -> Declared | None:
-        """Return what an unobserved task takes away, according to its command text.
+        """Return what the unobserved task `other` takes away, according to its command.
 
         Returns None if `other` is observed, or takes no files away in the directory tree of `task`. Files that a
         succeeded task took away for good do not count, because their removal is the task's result.
@@ -143,8 +148,8 @@ def overlaps_of(
     """Return the overlaps of an attempt whose effects are `own`.
 
     An overlap is a task or session that changed the same paths while the attempt ran. A task that had an open window in
-    the directory tree at that time is an overlap too. Clients' own commands come last. With `in_one_tree`, tasks that
-    changed other files of the directory tree count too.
+    the directory tree at that time is an overlap too. The background commands of clients come last. With `in_one_tree`,
+    tasks that changed other files of the directory tree count too.
     """
     since = task.first_try(attempt).started_at
     if since is None:

@@ -1,4 +1,4 @@
-"""Paths with their symbolic links followed."""
+"""The targets of paths, and the symbolic links on the way to these targets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The open windows of tasks with long journals, found in limited time.
 
-A journal is the record of a task's effects. From a long journal, only the entries about paths of the question are read.
-Only a limited number of these paths is compared with the disk. If no compared path is still changed and other paths
-were not compared, the answer is that the task may have an open window.
+A journal is the record of a task's effects. From a long journal, only the entries about the paths that the caller asks
+about are read. Only a limited number of these paths is compared with the disk. If none of the compared paths is still
+changed, but other paths were not compared, the task is reported as one that may have an open window.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ WILD = re.compile(r"[*?\[{]")
 _GITS_OWN = (b"/HEAD", b"/refs/stash")
 # The largest sizes in bytes: of a short journal, of all short journals together, and of all long journals together.
 _SHORT, _MOST_REPLAYED, _MOST_READ = 16 << 10, 128 << 10, 8 << 20
-# At most this many batches of a task's paths are compared to find a path that is held.
+# At most this many batches of a task's paths are compared with the disk to find a path that is still changed.
 _TURNS = 5
 
 
 class WindowsOfTask(Value):
-    """The open windows of one task that a question concerns."""
+    """The open windows of one task that contain paths that a caller asks about."""
 
     task: str
     windows: tuple[Window, ...]
     unchecked: int = 0
-    """The number of further paths of the task that were not compared with the disk. They may be changed as well."""
+    """The number of the task's further paths that were not compared with the disk. They may still be changed too."""
     is_unsure: bool = False
-    """Whether the task may have an open window, because paths of the question were not compared with the disk."""
+    """Whether the task may have an open window, because wanted paths were not compared with the disk."""
 
 
 class Question(Value):
     """The paths that a caller asks about: exact paths, and shell patterns.
 
-    A question concerns each path in `places`, every path below it, every directory above it, and all paths that match
+    The caller asks about each path in `places`, every path below it, every directory above it, and all paths that match
     the patterns.
     """
 
@@ -63,9 +63,9 @@ class Question(Value):
     """Whether git's own files, such as HEAD, count as files of the tree that they lie in."""
 
     def chosen_from(self, paths: Iterable[bytes]) -> list[bytes]:
-        """Return the paths that the question concerns.
+        """Return those of the given paths that the caller asks about.
 
-        All these paths are written with the escapes of the journal.
+        The given and the returned paths are written with the escapes of the journal.
         """
         places = [as_written(place) for place in self.places]
         around = {above for place in places for above in around_of(place)}
@@ -86,11 +86,11 @@ class Question(Value):
 class RunningWindows:
     """The windows of tasks with long journals.
 
-    The limits in bytes apply to all these tasks together.
+    The limits on the bytes that are read apply to all these tasks together.
     """
 
     def __init__(self, home: Home, most: int) -> None:
-        """Store the limit: at most `most` paths of a task are compared at a time."""
+        """Store how many paths of a task are compared with the disk at a time (`most`)."""
         self._home, self._most = home, most
         self._replayed, self._read = _MOST_REPLAYED, _MOST_READ
         self._searches: dict[str, JournalSearch | None] = {}
@@ -115,7 +115,10 @@ class RunningWindows:
         return search is None or bool(search.changed)
 
     def ask(self, task: Task, question: Question, is_left_out: Callable[[str], bool]) -> WindowsOfTask:
-        """Return the open windows of a task that a question concerns."""
+        """Return the open windows of a task that contain paths of `question`.
+
+        Windows in a directory tree for which `is_left_out` returns True do not count.
+        """
         search = self._search(task)
         if search is None:
             return WindowsOfTask(task=task.id, windows=(), is_unsure=True)
@@ -125,8 +128,8 @@ class RunningWindows:
         rest = [path for path in asked if path not in named]
         if not asked and not search.names(named):
             return WindowsOfTask(task=task.id, windows=())
-        # If the limit allows it, compare some changed paths outside of the question too, so that the windows name more
-        # paths.
+        # If the limit allows it, compare some paths with the disk that the caller does not ask about, so that the
+        # windows name more paths.
         room, known = max(0, self._most - len(rest)), set(rest) if len(rest) < self._most else set()
         others = _spread([path for path in changed if path not in known], room) if room else []
         compared = {*named, *others}
@@ -166,9 +169,10 @@ class RunningWindows:
 
 
 def _spread(paths: Sequence[bytes], most: int) -> Sequence[bytes]:
-    """Return at most `most` paths, evenly spread over their order.
+    """Return at most `most` paths, chosen evenly from the whole list.
 
-    A task restores its paths in this order. So the first paths may all be restored while later paths are still changed.
+    A task restores its paths in the order of the list. So the first paths may all be restored while later paths are
+    still changed.
     """
     return paths if len(paths) <= most else [paths[number * len(paths) // most] for number in range(most)]
 

@@ -1,4 +1,4 @@
-"""The paths that a command is about to read or touch, from its text alone."""
+"""The paths that a command is about to read or change, from its text alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from outlive.domain.effects.predicted import Touch
     from outlive.observe.shell.commands import Simple
 
-# A command with a touch of one of these kinds may read or change the whole directory tree.
+# A command whose predicted changes have one of these kinds may read or change the whole directory tree.
 _WHOLE_TREE = frozenset(("git", "unknown"))
 # A word that names a file whose content a program sends, such as `@file`. A word with a further colon is an address and
 # not a file.
@@ -27,22 +27,22 @@ _UNREAD = re.compile(r"[$`…]")
 
 
 class Wanted:
-    """The paths and trees that a command is about to read or touch."""
+    """The paths and directory trees that a command is about to read or change."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
         self.trees: dict[str, None] = {}
         self.unread: dict[str, str] = {}
-        """Words whose meaning is unknown. Each word has the directory in which the named file may lie."""
+        """Words that may name any file in a directory, such as `src/$NAME`. Each word has this directory."""
 
     def places(self) -> set[str]:
-        """Return the targets of all wanted paths, and the symbolic links on the way."""
+        """Return the targets of the wanted paths, and the symbolic links that lead there."""
         named = (*self.paths, *self.trees, *self.unread.values())
         return {place for path in named for place in places_on_the_way(path)}
 
 
 def read_command(argv: tuple[str, ...], directory: str) -> Wanted:
-    """Return what a command is about to read or touch if it runs in `directory`."""
+    """Return what a command is about to read or change if it runs in `directory`."""
     from outlive.observe.predict.apply_rules import places_of, touches_of, tree_of  # noqa: PLC0415
     from outlive.observe.predict.rule import TAKES, find_program  # noqa: PLC0415 - imported here, because it is slow to import and only `guard --command` needs it
     from outlive.observe.shell.commands import program_name, read  # noqa: PLC0415
@@ -122,7 +122,10 @@ def _unread_in(command: Simple, directory: str) -> dict[str, str]:
 
 
 def _paths_of(command: Simple, directory: str) -> list[str]:
-    """Return the paths that a command's words may name, or a directory to search."""
+    """Return the paths that the words of a command may name.
+
+    If the command searches files and names no place to search, the paths include `directory`.
+    """
     from outlive.observe.predict.apply_rules import (  # noqa: PLC0415
         files_in_text,
         names_files_for_sure,

@@ -29,7 +29,7 @@ _MANY = re.compile(r"\*\*|\{[^{}\s]*(,|\.\.)[^{}\s]*\}")
 
 
 class Holder(Value):
-    """A task and one of its open windows, which has paths that the caller asks about."""
+    """A task, and one of its open windows that contains a path the caller asks about."""
 
     task: str
     window: Window
@@ -40,14 +40,17 @@ class Holder(Value):
 
 
 class Unsure(Value):
-    """A task that may hold a path: not all of its changed paths were compared."""
+    """A task that may hold a path.
+
+    Not all paths that the task has changed were compared with the disk.
+    """
 
     task: str
     paths: int = 0
-    """The number of its paths that were not compared, or 0 if that number is not known."""
+    """The number of its paths that were not compared with the disk, or 0 if that number is not known."""
 
     def words(self) -> str:
-        """Return what is not known about the task, as a clause without a period."""
+        """Return a clause that says why it is not known whether the task holds a path."""
         why = f"{self.paths:,} paths that it has changed there were not compared"
         if not self.paths:
             why = "its record of changes is too long to be read here"
@@ -55,14 +58,14 @@ class Unsure(Value):
 
 
 class Found(Value):
-    """The tasks that hold some paths, and the tasks that may hold some."""
+    """The tasks that hold, or may hold, a path that the caller asks about."""
 
     holders: tuple[Holder, ...] = ()
     unsure: tuple[Unsure, ...] = ()
 
 
 def find_holders(held: OpenWindows, paths: Iterable[str], *, expands: bool = False, is_tree: bool = False) -> Found:
-    """Return the tasks whose open windows concern these paths.
+    """Return the tasks that hold, or may hold, one of the given paths.
 
     With `expands`, wildcards in the paths are expanded as a shell does. With `is_tree`, windows of linked git worktrees
     inside the paths are left out.
@@ -97,7 +100,7 @@ def find_holders(held: OpenWindows, paths: Iterable[str], *, expands: bool = Fal
 def _recorded(
     held: OpenWindows, wanted: set[str], patterns: list[list[str]], is_inner: Callable[[str], bool]
 ) -> Iterator[WindowsOfTask]:
-    """Yield the windows of ended tasks that concern these paths or match a pattern."""
+    """Yield the windows of ended tasks that contain a wanted path or match a pattern."""
     if not held.recorded:
         return
     yield from held.at(_around(wanted), is_inner)
@@ -128,7 +131,7 @@ def _around(wanted: Iterable[str]) -> set[str]:
 
 
 def _pattern(path: str) -> list[str]:
-    """Return a path with shell wildcards as one pattern for each name."""
+    """Split a path with shell wildcards into one pattern for each name."""
     many = _MANY.search(path)
     return (path if many is None else path[: many.start()] + "*").split("/")
 
@@ -138,5 +141,9 @@ def _may_mean(pattern: list[str], held: str) -> bool:
 
 
 def key_of(holder: Holder) -> tuple[str, str, bool]:
-    """Return a key of a task's window that does not depend on the compared paths."""
+    """Return a key for the windows of one task in one directory tree.
+
+    Windows of git's own files have another key than windows of other files. The key does not depend on which paths were
+    compared with the disk.
+    """
     return holder.task, holder.window.scope, all(map(is_gits_own, holder.window.paths))

@@ -34,7 +34,7 @@ _TOLERANCE = timedelta(minutes=1)
 
 
 class Finding(Value):
-    """One contradiction, with its repair (`mend`)."""
+    """One contradiction between the ledger, the files and the clock, with its repair."""
 
     kind: str
     task: str | None
@@ -128,9 +128,9 @@ def _of_files(home: Home, task: Task) -> Iterator[Finding]:
 
 
 def _ends_it(files: AttemptFiles, missing: list[str]) -> str:
-    """Return how to end an attempt that lacks files.
+    """Return how the user can end an attempt whose files are missing.
 
-    Without the file `control`, the attempt cannot be cancelled.
+    Without the file `control`, `outlive cancel` cannot reach the keeper.
     """
     process = files.read_slot("process")
     if "control" in missing and process is not None:
@@ -179,7 +179,10 @@ def _names(directory: str) -> list[str]:
 
 
 def _of_clocks(task: Task, now: datetime) -> Iterator[Finding]:
-    """Yield a finding for each pair of times in wrong order, beyond the tolerance."""
+    """Yield a finding for each two times of an attempt that are in the wrong order.
+
+    Differences up to `_TOLERANCE` are no finding.
+    """
     for attempt in task.attempts:
         moments = [
             ("recorded", attempt.created_at),

@@ -25,7 +25,7 @@ _YOUNG_S = 3600
 
 
 def strays(home: Home, ledger: Ledger) -> list[str]:
-    """Return the ids of the bundles that have no row."""
+    """Return the ids of the bundles that have no row in the ledger."""
     with os.scandir(home.tasks) as entries:
         names = sorted(entry.name for entry in entries if entry.name.isalnum() and entry.is_dir(follow_symlinks=False))
     return [name for name in names if ledger.task(name) is None]
@@ -52,7 +52,10 @@ def is_abandoned(home: Home, task: str, now: datetime) -> bool:
 
 
 def read_spec(home: Home, task: str) -> Launch | None:
-    """Return the launch in a bundle's spec, or None if it is missing or unreadable."""
+    """Return the launch that the file `spec.json` in a bundle describes.
+
+    Returns None if the file is missing or unreadable.
+    """
     try:
         with open(home.bundle(task) + "/spec.json", encoding="utf-8") as file:
             spec = from_json(file.read())

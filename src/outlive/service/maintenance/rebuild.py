@@ -36,10 +36,10 @@ def rebuild(
 ) -> tuple[list[str], list[str]]:
     """Restore the row of every bundle that has no row in the ledger.
 
-    Returns the ids of the restored tasks, and of the bundles that cannot be restored. Rows of later attempts are
-    restored too, because an earlier rebuild may have been killed. For a task that is being launched, the launcher
-    writes the row. If the monotonic time `until` passes, this function raises `LedgerIncomplete` and keeps the rows
-    that it has restored.
+    Returns the ids of the restored tasks, and the ids of the bundles that cannot be restored. An earlier rebuild may
+    have been killed after it restored the first attempt of a task. So missing rows of later attempts are restored too.
+    For a task that is being launched, the launcher writes the row. If the monotonic time `until` passes, this function
+    raises `LedgerIncomplete` and keeps the rows that it has restored.
     """
     with Restoring(home.ledger):
         return _rebuild(home, now, adopter, until)
@@ -48,8 +48,8 @@ def rebuild(
 def restore_incomplete(ledger_path: str, until: float | None = None) -> list[str]:
     """Rebuild an incomplete ledger, and return the ids of the restored tasks.
 
-    Tasks without a keeper are not adopted, because the caller may be a program that must not fork. The caller
-    reconciles afterwards.
+    Tasks without a keeper are not adopted, because the caller may be a program that must not fork. The caller calls
+    `reconcile` afterwards.
     """
     home, now = Home(os.path.dirname(ledger_path)), utc_now()
     with Restoring(ledger_path, until):
@@ -71,8 +71,8 @@ def restored_sentences(restored: Sequence[str]) -> tuple[str, str]:
 def _rebuild(home: Home, now: datetime, adopter: Adopter | None, until: float | None) -> tuple[list[str], list[str]]:
     """Restore rows until no row is missing, and then declare the ledger complete.
 
-    The ledger may be lost a second time during the rebuild. So the connection that has found no missing row also
-    declares the ledger complete. Another pass follows only if the pass before has restored a row.
+    The ledger may be lost a second time during the rebuild. So the ledger is declared complete through the same
+    connection that has found no missing row. Another pass follows only if the pass before has restored a row.
     """
     reconcile(home, now, None, adopter)
     done: dict[str, None] = {}
@@ -94,9 +94,9 @@ def _rebuild(home: Home, now: datetime, adopter: Adopter | None, until: float | 
 
 
 def _find_lacking(home: Home, ledger: Ledger) -> tuple[list[tuple[Launch, range]], list[str]]:
-    """Return launches with attempts that lack rows, and all bundles without rows.
+    """Return the launches with missing rows, and the ids of the bundles without a row.
 
-    A task that is being launched is in neither list.
+    Each launch has the numbers of the attempts whose rows are missing. A task that is being launched is left out.
     """
     begun = [(task.launch, _begun_attempts(home, task)) for task in ledger.tasks(Selection())]
     launches = {task: read_spec(home, task) for task in strays(home, ledger)}
@@ -119,9 +119,9 @@ def could_be_rebuilt(home: Home, task: str) -> bool:
 def is_under_way(home: Home, launch: Launch) -> bool:
     """Return whether a task is being launched and its id has not been printed yet.
 
-    If the row were restored now, the task would look queued, and the row would stay if the launch fails. A queued task
-    does not count. Its files can look the same for hours, and its launcher accepts a row that another process has
-    written.
+    If the row were restored now, the task would look queued, and the row would stay if the launch fails. For a queued
+    task, this function returns False. The files of a queued task can look like those of a launch for hours, and its
+    launcher accepts a row that another process has written.
     """
     files = AttemptFiles(home.bundle(launch.id), 1)
     if launch.is_queued or _last_attempt(files.bundle) != 1:
@@ -130,9 +130,10 @@ def is_under_way(home: Home, launch: Launch) -> bool:
 
 
 def _restore(home: Home, launch: Launch, numbers: range, now: datetime, adopter: Adopter | None) -> bool:
-    """Add the rows of a task in order; settle each attempt before the next is added.
+    """Add the missing rows of a task, in the order of its attempts.
 
-    Returns False if no row is missing, or if another process has added the row first.
+    Each attempt is settled before the next row is added. Returns False if no row is missing, or if another process has
+    added the row first.
     """
     for number in numbers:
         attempt = _read_attempt(home, launch, number)
@@ -143,7 +144,7 @@ def _restore(home: Home, launch: Launch, numbers: range, now: datetime, adopter:
             elif ledger.task(launch.id) is not None:
                 return False
             elif ledger.enqueue(launch, attempt).id != launch.id:
-                ledger.enqueue(launch.but(key=None), attempt)  # without the key, because a newer task has it
+                ledger.enqueue(launch.but(key=None), attempt)  # without the key, because a newer task has this key
         reconcile(home, now, launch.id, adopter)
     return bool(numbers)
 

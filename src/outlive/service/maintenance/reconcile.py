@@ -1,6 +1,7 @@
-"""Reconciling: settling attempts whose keeper has died, or adopting running ones.
+"""Reconciling: settling or adopting attempts whose keeper has died.
 
-If no process has the done FIFO open for writing, the keeper is dead. If no process has the attempt's lock either, every
+An attempt whose command still runs is adopted: it gets a new keeper. Every other attempt is settled. If no process has
+the done FIFO of an attempt open for writing, the keeper is dead. If no process has the attempt's lock either, every
 process that could have settled the attempt is dead. These checks need no grace period, no heartbeat and no process id.
 The `control` lock lets only one reader check an attempt at a time. If a check fails with an error, the attempt stays
 unchanged.
@@ -51,7 +52,7 @@ def reconcile(
     task: str | None = None,
     adopter: Adopter | None = launch_adopter,
 ) -> list[str]:
-    """Settle or adopt attempts without a keeper; return the ids of orphaned tasks.
+    """Settle or adopt attempts without a keeper, and return the ids of orphaned tasks.
 
     An orphan is a task whose command runs without a keeper. Without `task`, all live tasks are checked. Without
     `adopter`, as in a program that must not fork, orphans are only marked in the ledger.
@@ -83,7 +84,7 @@ def reconcile(
 
 
 def may_settle(task: Task) -> bool:
-    """Return whether this reader may settle a task that has no keeper.
+    """Return whether this process may settle a task that has no keeper.
 
     The state directory is on a local file system. So a lock that is free for one process is free for every process of
     this boot, in any PID namespace. After a reboot, no process of the task exists any more. A task of another machine
@@ -95,7 +96,7 @@ def may_settle(task: Task) -> bool:
 
 
 def is_in_sight(task: Task) -> bool:
-    """Return whether this reader can see a task's processes, and so may adopt it."""
+    """Return whether this process can see a task's processes, and so may adopt it."""
     return task.current.pid_namespace == pid_namespace()
 
 
@@ -118,9 +119,9 @@ class _Check:
         self._files = AttemptFiles(home.bundle(task.id), task.current.number)
 
     def is_orphan(self) -> bool:
-        """Settle the attempt if no process of it is alive.
+        """Return whether the attempt's command runs without a keeper.
 
-        Returns whether the command runs without a keeper.
+        If no process of the attempt is alive, this method settles the attempt.
         """
         if not os.path.isdir(self._files.path) or (_is_of_another_boot(self._task.current) and not self._has_files()):
             self._settle(self._vanished("unknown", "bundle_deleted", "its files were deleted"), None)
@@ -141,10 +142,10 @@ class _Check:
                     os.close(fd)
 
     def settle_by_record(self) -> None:
-        """Settle an attempt whose lock was deleted, if its record has the end.
+        """Settle an attempt whose lock was deleted, if its record says how it ended.
 
-        A recorded end is final. If a process has the record open, that process may be about to settle the attempt, so
-        this function leaves the attempt unchanged.
+        A recorded end is final. If a process has the record open, that process may be about to settle the attempt. In
+        that case, this method leaves the attempt unchanged.
         """
         try:
             record_fd = record.open_record(self._files.record)
@@ -161,8 +162,8 @@ class _Check:
         """Take the control lock and return its descriptor.
 
         Returns None if a keeper is alive, if the attempt has changed, or if the lock stays busy. If the attempt has no
-        keeper and another reader has the lock, this function waits for the lock. Otherwise this reader could report a
-        state that is older than its own call.
+        keeper and another process has the lock, this method waits for the lock. Otherwise this process could report a
+        state that was true only before the call.
         """
         until = time.monotonic() + _A_READER_TAKES_AT_MOST
         while not keeper_lives(self._files):
@@ -177,7 +178,7 @@ class _Check:
         return None
 
     def _is_unchanged(self) -> bool:
-        """Return whether the attempt's row is the same as at the first read."""
+        """Return whether the attempt's row is the same as when this check began."""
         again = self._ledger.task(self._task.id)
         return again is not None and again.current.but(condition=None) == self._task.current.but(condition=None)
 
@@ -220,8 +221,8 @@ class _Check:
     def _started(self, recorded: str | None) -> Started:
         """Return whether the command began, according to the process slot of its record.
 
-        `recorded` is None if the record has no such slot. The slot is not synced to disk, so a power failure may have
-        deleted it.
+        `recorded` is the field `started` of this slot, or None if the record has no such slot. The slot is not synced
+        to disk, so a power failure may have deleted it.
         """
         if recorded is not None:
             return "yes" if recorded == "yes" else "unknown"
@@ -285,9 +286,9 @@ class _Check:
         return result_of_attempt(self._files, request, evidence)
 
     def _with_worktree(self, settlement: Settlement) -> Settlement:
-        """Return the settlement; for an agent, add the path and branch of its worktree.
+        """Return the settlement, for an agent with the path and branch of its worktree.
 
-        A reader removes no worktree, because the reader may run with other rights than the launcher.
+        This process does not remove the worktree, because it may run with other rights than the launcher.
         """
         request, known = self._task.launch.agent, settlement.agent or self._task.current.agent
         if request is None or known is None or request.worktree is None or not os.path.isdir(request.worktree.path):
@@ -295,7 +296,10 @@ class _Check:
         return settlement.but(agent=known.but(worktree=request.worktree.path, branch=request.worktree.branch))
 
     def _record_left_open(self) -> None:
-        """Record the paths that the attempt left changed, because its keeper died."""
+        """Record the paths that the attempt left changed.
+
+        Usually the keeper of the attempt does this, but the keeper has died.
+        """
         task = self._ledger.task(self._task.id)
         if task is not None and task.state != "succeeded":
             from outlive.keeper.observation.record_left_open import record_left_open  # noqa: PLC0415 - imported here, because a reader needs it only if the keeper has died

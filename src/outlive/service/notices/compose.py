@@ -31,12 +31,15 @@ _LAST_WORDS = 400
 
 
 def new_mark() -> str:
-    """Return a random marker that the author of a task's output cannot guess."""
+    """Return a random marker for the first and last line of a text for a model.
+
+    The author of a task's output cannot guess the marker. So the output cannot imitate the end of the text.
+    """
     return letters(os.urandom(12), 12)
 
 
 def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> list[RenderedNotice]:
-    """Return the content of each notice; notices of deleted tasks are left out."""
+    """Return the content of each notice. Notices of deleted tasks are left out."""
     found, world = [], World()
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         inbox, boundaries = Notices(ledger), {}
@@ -92,7 +95,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
 
 
 def lost_text_of(lost: Sequence[ClientTask]) -> str:
-    """Return the text about clients' commands and child sessions that are lost."""
+    """Return a text for a model about lost commands and child sessions of clients."""
     now = utc_now()
     heads = {
         "command": "Commands that the client ran in its own background have ended. Their exit codes are not known.",
@@ -103,7 +106,7 @@ def lost_text_of(lost: Sequence[ClientTask]) -> str:
 
 
 def notice_documents(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> list[dict[str, object]]:
-    """Return notices as JSON; notices of deleted tasks are left out."""
+    """Return notices as JSON. Notices of deleted tasks are left out."""
     told = {each.notice: each for each in gather(home, tellings, told_to)}
     return [
         notice_document(home, telling, told[telling.notice.id]) for telling in tellings if telling.notice.id in told

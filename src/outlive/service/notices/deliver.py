@@ -45,7 +45,7 @@ def deliver_and_exit(path: str) -> NoReturn:
 
 
 def deliver(home: Home) -> int:
-    """Make all deliveries that are due; return the number of successful deliveries."""
+    """Make all deliveries that are due, and return how many were successful."""
     delivered = 0
     while _is_owed(home):
         turn = take_turn(home)
@@ -68,7 +68,7 @@ def _is_owed(home: Home) -> bool:
 class _Round:
     """One run of a deliverer.
 
-    It records for each sink when it may be tried next, and since when it has been busy.
+    The run stores for each sink when the sink may be tried next, and since when the sink has been busy.
     """
 
     def __init__(self, home: Home) -> None:

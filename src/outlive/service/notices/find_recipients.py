@@ -18,28 +18,37 @@ if TYPE_CHECKING:
 
 
 class OwedBy(Value):
-    """A session, and the endings of which the session is notified."""
+    """A session, and the sessions and tasks whose endings are reported to it."""
 
     session: Session
     origins: tuple[int, ...]
-    """The sessions whose endings are reported to `session`: `session` itself, and sessions of which it is the heir."""
+    """The sessions whose tasks' endings are reported to `session`.
+
+    These are `session` itself, and ended sessions in whose place `session` is notified.
+    """
     tasks: tuple[str, ...] = ()
-    """Tasks of other sessions that a hand-off showed to `session` as running. Their endings are reported to it too."""
+    """Tasks of other sessions that a hand-off showed to `session` as running.
+
+    The endings of these tasks are reported to `session` too.
+    """
     ahead: tuple[Session, ...] = ()
-    """Living sessions that are notified instead of `session`. When such a session ends, `session` may replace it."""
+    """Living sessions that are notified in place of `session`. When such a session ends, `session` may replace it."""
     may_grow: bool = False
     """Whether `session` would be notified of further tasks if a session in `ahead` ended."""
 
     @property
     def may_inherit(self) -> bool:
-        """Whether the end of a process that can be watched may lead to a further notice."""
+        """Whether `session` may get further notices when another session's process ends.
+
+        Only processes of sessions in `ahead` count, because only these processes can be watched.
+        """
         return self.may_grow and any(each.process is not None for each in self.ahead)
 
 
 class Recipients:
-    """A check of recipients.
+    """The rule that decides which sessions are notified of an ending.
 
-    During one check, the process of each session is checked only once.
+    The process of each session is checked only once, and the result is kept.
     """
 
     def __init__(self, ledger: SqliteLedger) -> None:
@@ -64,11 +73,18 @@ class Recipients:
         return self._lives[session.seq]
 
     def heir_of(self, session: int) -> int | None:
-        """Return a session if it is alive, or else its living heir, or else None."""
+        """Return the living session that gets the notices of a session.
+
+        This is the session itself while it is alive, and otherwise a living session that continues it. Returns None if
+        there is no such session.
+        """
         return living_heir(session, self.lineage_of(session), self.lives)
 
     def heirs_of_shown(self, task: str) -> list[int]:
-        """Return the living sessions to which a hand-off showed a task, or their heirs."""
+        """Return the living sessions to which a hand-off showed a task.
+
+        A session that has ended is replaced by the living session that continues it, if there is one.
+        """
         found = (self.heir_of(one) for one in self._inbox.sessions_shown(task))
         return [one for one in found if one is not None]
 
@@ -107,7 +123,7 @@ class Recipients:
         return session.project == lineage.sessions[origin].project and not self.of_task(task, origin)
 
     def owed_to(self, me: Session) -> OwedBy:
-        """Return the endings of which a session is notified.
+        """Return the sessions and tasks whose endings are reported to a session.
 
         A session that has ended is notified only of endings that have no living recipient.
         """
@@ -134,5 +150,9 @@ class Recipients:
         return is_recipient(session.seq, origin, self._shown(task), self.lineage_of, self.lives)
 
     def _shown(self, task: str) -> list[int]:
-        """Return the sessions that were shown a task, and then the notified sessions."""
+        """Return the sessions that know of a task.
+
+        The sessions to which a hand-off showed the task as running come first. Then come the sessions to which open
+        notices of the task were presented.
+        """
         return [*self._inbox.sessions_shown(task), *self._inbox.last_told(task)]

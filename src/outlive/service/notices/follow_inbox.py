@@ -1,7 +1,8 @@
 """Following the inbox: a process sleeps until the ledger changes or a keeper dies.
 
-Every commit of an ending writes to the ledger's log, and inotify then wakes the followers. So a process that writes
-does not need to know which processes follow. A keeper that was killed commits nothing, but its done FIFO hangs up.
+Every commit of an ending writes to the ledger's log, and inotify then wakes the processes that follow an inbox. So a
+process that writes to the ledger does not need to know these processes. A keeper that was killed commits nothing, but
+its done FIFO hangs up.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def follow_inbox(
 ) -> Iterator[Claim]:
     """Yield a claim of a session's notices each time that notices are due.
 
-    The caller presents, acknowledges or releases each claim. Following ends when `departures`, a descriptor of
-    `watch_departures`, becomes readable. With `while_owed`, following also ends when no further notice can come.
+    The caller presents, acknowledges or releases each claim. This function returns when `departures`, a descriptor of
+    `watch_departures`, becomes readable. With `while_owed`, it also returns when no further notice can come.
     """
     with Watch(home, session, project, departures) as watch:
         yield from follow(watch, adopter, while_owed=while_owed)
@@ -74,7 +75,7 @@ def follow(watch: Watch, adopter: Adopter | None, *, while_owed: bool) -> Iterat
 
 
 class Watch:
-    """The events that wake a follower, and the notices that it has deferred."""
+    """The events that wake a process that follows an inbox, and its deferred notices."""
 
     def __init__(self, home: Home, session: str, project: str, departures: int | None) -> None:
         self.home, self.session, self.project = home, session, project
@@ -83,8 +84,8 @@ class Watch:
         self.is_vain = False
         """Whether no further notice can come.
 
-        This is true if no task runs for the session, no open notice may wake it, and it cannot inherit notices of
-        another session.
+        This is true if three conditions are met: no task runs for the session, no open notice may wake the session, and
+        it cannot get notices in place of another session.
         """
         self._departures = departures
         self._others_tell = False
@@ -102,7 +103,7 @@ class Watch:
         self._before, self._put_off = self._put_off, {}
 
     def is_due(self, ledger: SqliteLedger, telling: Telling) -> bool:
-        """Return whether a notice is presented now.
+        """Return whether a notice should be presented now.
 
         The notice of a success waits until the group of its task has ended, but at most for `DEFERRAL_CEILING_S`
         seconds. A quiet notice waits until another notice is presented.
@@ -123,18 +124,18 @@ class Watch:
     def listen(self) -> None:
         """Ignore earlier writes to the ledger, and open the FIFOs of the running tasks.
 
-        The follower calls this method before the check, so that every write after the start of the check wakes the
-        follower.
+        This method is called before each check of the ledger. So every write after the start of the check wakes the
+        process.
         """
         if self._changes is not None:
             drain(self._changes)
         self._open_fifos()
 
     def sleep(self) -> bool:
-        """Sleep until there may be new notices; return False if the reader has gone away.
+        """Sleep until there may be new notices.
 
-        After an event, the sleep lasts a moment longer, so that tasks that end close to each other are presented
-        together.
+        Returns False if the descriptor `departures` has become readable. After an event, the sleep lasts `COALESCE_S`
+        seconds longer. So tasks that end at almost the same time are presented together.
         """
         waiting = poll()
         if self._departures is not None:
@@ -187,7 +188,10 @@ class Watch:
                     os.close(fifo)  # without a keeper, a reader adopts or settles the attempt and writes to the ledger
 
     def _watch_ahead(self, ahead: list[Session]) -> None:
-        """Watch the sessions in `ahead`, because this session may inherit their notices."""
+        """Watch the processes of the sessions in `ahead`.
+
+        When such a session ends, this session may get its notices.
+        """
         for pidfd in self._ahead:
             os.close(pidfd)
         opened = [process_of(each) for each in ahead[:_MOST_WATCHED]]

@@ -1,7 +1,8 @@
 """The inbox: the notices for a session, each claimed before it is presented.
 
-The lease of a claim ends with the process that has it. So if the process is killed, another process presents the notice
-with the same id. A `presented` notice becomes `acked` when a later event shows that the session got the text.
+A claim names a lease, which ends with the process that has it. So if the process is killed, another process presents
+the notice with the same id. A `presented` notice becomes `acked` when a later event shows that the session got the
+text.
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ class Peeked(Value):
 
 
 def owed_to(ledger: SqliteLedger, session: str, project: str) -> OwedBy | None:
-    """Return the endings of which a session is notified.
+    """Return the sessions and tasks whose endings are reported to a session.
 
-    Returns None for an unknown session.
+    Returns None if the session is unknown.
     """
     me = Sessions(ledger).find(session, project)
     return None if me is None else Recipients(ledger).owed_to(me)
 
 
 def running_for(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
-    """Return the running tasks of a session and of sessions of which it is the heir."""
+    """Return the running tasks of a session and of ended sessions that it replaces."""
     return ledger.running_of(owed.origins)
 
 
@@ -87,9 +88,10 @@ class Claim:
     def presented(
         self, told: Sequence[Telling] | None = None, also: Callable[[SqliteLedger], None] | None = None
     ) -> None:
-        """Record that all notices, or only the notices `told`, were presented.
+        """Record that the notices `told` were presented.
 
-        The function `also` is called in the same transaction.
+        Without `told`, all notices of the claim are recorded as presented. The function `also` is called in the same
+        transaction.
         """
         notices = [notice for telling in (self.tellings if told is None else told) for notice in telling.all]
         if self.owed is None or not (notices or also):
@@ -144,11 +146,11 @@ def claim(
     is_turn: bool = False,
     wanted: Callable[[SqliteLedger, Telling], bool] | None = None,
 ) -> Claim:
-    """Claim the notices for a session that no other process has claimed.
+    """Claim the notices for a session, except those that another process has claimed.
 
     With `is_turn`, notices that were presented earlier are acknowledged, because a later turn shows that the session
-    got them. With `at_boundary`, notices that were presented and not acknowledged are claimed again. A notice for which
-    `wanted` returns False stays in the inbox. But a quiet notice is claimed together with any other notice that is
+    got these notices. With `at_boundary`, notices that were presented and not acknowledged are claimed again. A notice
+    for which `wanted` returns False stays in the inbox. But a quiet notice is claimed whenever another notice is
     claimed.
     """
     lease = Lease(home)
@@ -185,9 +187,10 @@ def _ready(
     at_boundary: bool,
     wanted: Callable[[SqliteLedger, Telling], bool] | None,
 ) -> list[Telling]:
-    """Return the first notices that can be claimed and are wanted.
+    """Return the first notices for a session that can be claimed now.
 
-    The notices are read in pages.
+    A notice is left out if `wanted` returns False. A quiet notice is included only together with another notice. The
+    notices are read in pages.
     """
     inbox, session = Notices(ledger), owed.session.id
     found: list[Telling] = []
@@ -231,7 +234,10 @@ def count_more(ledger: SqliteLedger, owed: OwedBy, tellings: Sequence[Telling], 
 
 
 def peek(home: Home, session: str, project: str) -> Peeked:
-    """Return a session's notices, including claimed notices, without changing them."""
+    """Return a session's notices without changing them.
+
+    Notices that another process has claimed are included.
+    """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, session, project)
         if owed is None:
@@ -293,7 +299,7 @@ def dismiss(home: Home, names: Sequence[str], session: str | None, project: str)
 
 
 def result_was_read(home: Home, task: Task, session: str | None, project: str) -> None:
-    """Acknowledge a task's notices after the session has read its result.
+    """Acknowledge a task's notices after a session has read the task's result.
 
     The notices stay unchanged if the session may not acknowledge them.
     """

@@ -1,8 +1,8 @@
 """Reserved endings: only the MCP client that follows a task reports its ending.
 
-The client's MCP server has a lease for each task that the client follows, and the notice is claimed under the name of
-this lease. If no process has the lease any more, the reservation has no effect, and the notice is presented like every
-other notice.
+For each task that the client follows, the client's MCP server has a lease. The notice of the task's ending is claimed
+under the name of this lease. If no process has the lease any more, the reservation has no effect, and the notice is
+presented like every other notice.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Ending(Value):
     text: str
     """The full text of the notice about the ending."""
     line: str
-    """The first line of that text."""
+    """The summary of the ending in one line."""
     was_told: bool
     """Whether the ending was already presented or acknowledged."""
 
 
 def reserve_ending(home: Home, task: str, lease: str) -> bool:
-    """Reserve a task's ending.
+    """Reserve a task's ending, so that only the process with the lease reports it.
 
     Returns False if another living process has reserved the ending.
     """

@@ -33,7 +33,7 @@ _LAST_WORDS_S = 0.05
 
 
 def send(sink: Sink, notices: Sequence[dict[str, Any]], *, force: bool = False) -> Sent:
-    """Send notices to a sink in one call; return the outcome and the error."""
+    """Send notices to a sink in one call, and return the outcome and the error."""
     if not notices:
         return "delivered", None  # the tasks of all notices were deleted
     senders = {"run": _run, "webhook": _post, "apprise": _notify}
@@ -43,7 +43,7 @@ def send(sink: Sink, notices: Sequence[dict[str, Any]], *, force: bool = False) 
     signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S + 1)
     try:
         return senders[sink.kind](sink, notices, force)
-    except Exception as error:  # noqa: BLE001 - a failing sink must not stop the delivery to the others
+    except Exception as error:  # noqa: BLE001 - a failing sink must not stop the delivery to other sinks
         return "failed", _short(f"{type(error).__name__}: {error}")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -62,9 +62,9 @@ def signature(secret: str, name: str, timestamp: int, body: bytes) -> str:
 
 
 def message_id(notices: Sequence[dict[str, Any]]) -> str:
-    """Return the id of a message.
+    """Return the id of a message, made from the ids of its notices.
 
-    The same notices give the same id, so that a receiver recognises repetitions.
+    Messages with the same notices have the same id, so that a receiver recognises repetitions.
     """
     names = " ".join(sorted(str(notice["id"]) for notice in notices))
     return "msg_" + hashlib.sha256(names.encode("ascii")).hexdigest()[:24]

@@ -35,7 +35,7 @@ class UnheardOfProject(Value):
 
 
 def claim_earlier(home: Home, owed: OwedBy, lease: str, *, is_new: bool) -> UnheardOfProject:
-    """Claim the endings without a living recipient for a session that begins.
+    """Claim endings that have no living recipient, for a session that begins now.
 
     If `is_new` is not set, only endings that were presented to this session before and were not confirmed are claimed.
     """
@@ -49,7 +49,7 @@ def claim_earlier(home: Home, owed: OwedBy, lease: str, *, is_new: bool) -> Unhe
 
 
 def peek_at_earlier(home: Home, owed: OwedBy) -> UnheardOfProject:
-    """Return earlier sessions' endings that the session would get if it began now."""
+    """Return the earlier sessions' endings that a session would get if it began now."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         unheard = _unheard(home, ledger, owed.session, is_new=True)
         return UnheardOfProject() if unheard is None else _read(ledger, unheard)

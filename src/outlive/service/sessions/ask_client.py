@@ -1,9 +1,9 @@
 """Requests to a client to look for its child sessions.
 
 A request is a write to a small file that the client watches. Only the client can read its own store of sessions, and no
-process asks the client at intervals. A process that needs the answer, such as the gate, writes to the file. The client
-then looks for its child sessions, and reports those that it does not find. The file exists only after the client has
-reported child sessions, so no request is written for any other session.
+process asks the client at intervals. A process that needs the state of child sessions, such as the gate, writes to the
+file. The client then looks for its child sessions, and reports those that it does not find. The file exists only after
+the client has reported child sessions, so no request is written for any other session.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FLAGS = os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def request_path(home: Home, session: str) -> str:
-    """Return the path of the file through which the client of a session is asked."""
+    """Return the path of the file to which requests to a session's client are written."""
     name = os.path.basename(path_of(home, session)).removesuffix(".jsonl")
     return f"{home.path}/hooks/{name}.look"
 
@@ -29,8 +29,8 @@ def request_path(home: Home, session: str) -> str:
 def accept_requests(home: Home, session: str) -> str:
     """Create the file that a client watches, and return the path of the file.
 
-    Returns an empty text if the file cannot be created. An existing file is not written, because a write would make the
-    client look again.
+    Returns an empty string if the file cannot be created. An existing file is not written, because a write would make
+    the client look again.
     """
     path = request_path(home, session)
     try:

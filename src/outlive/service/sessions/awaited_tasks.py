@@ -1,7 +1,8 @@
 """The running tasks that a session waits for, without servers and silent tasks.
 
-A silent task is reported only if it fails. Such a task may run without end, and so may a server: a task that listens on
-a port and prints nothing. A session that waits for a server is notified of that, and its wait ends.
+A silent task is reported only if it fails. A server is a task that listens on a port and prints nothing. Silent tasks
+and servers may run without end, so a session does not wait for them. If an awaited task turns out to be a server, the
+session is notified of that and stops waiting for the task.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _LISTENING = "0A"
 
 
 def awaited(tasks: Sequence[Task]) -> list[Task]:
-    """Return the tasks whose ending is reported even if they succeed."""
+    """Return the tasks whose success is reported, and not only their failure."""
     return [task for task in tasks if task.launch.notify in AWAITED]
 
 
@@ -44,7 +45,7 @@ def servers_among(home: Home, tasks: Sequence[Task]) -> dict[str, int]:
 
 
 def quiet_s(home: Home, task: Task) -> float:
-    """Return for how many seconds the output has not grown.
+    """Return for how many seconds the output of a task has not grown.
 
     Returns 0 if there is no output file. If the clock is set forward, a busy task looks quiet. So a task counts as a
     server only if it also listens on a port.

@@ -1,4 +1,4 @@
-"""The client with which a foreground task ends."""
+"""The client whose end also ends a foreground task."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def client_of(home: Home, environ: Mapping[str, str], given: str | None, project: str) -> int | None:
-    """Return a pidfd of the client with which a foreground task ends.
+    """Return a pidfd of the client whose end also ends a foreground task.
 
     The client is that of the session `given`, or of the session in which this process runs. Inside an agent, it is the
-    client that runs the agent, because the session that launched the agent may live much longer. Returns None if no
-    living client is known.
+    client that runs the agent. The client of the session that launched the agent is not used there, because that
+    session may live much longer. Returns None if no living client is known.
     """
     own = given or own_session_of(environ)
     found = _client_of_session(home, own, project)

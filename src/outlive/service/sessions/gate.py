@@ -1,4 +1,4 @@
-"""The gate: the answer to the question whether a session may stop now.
+"""The gate: the decision whether a session may stop now.
 
 A session may stop when three conditions are true. Every notice has been presented, no awaited task runs
 (`sessions/awaited_tasks.py`), and the client sees no child session at work. The session does not wait for lost tasks
@@ -56,7 +56,7 @@ _CHILDREN_WORDS = (
 
 
 class Answer(Value):
-    """The gate's answer: whether a session may stop, and why it may not."""
+    """The gate's decision: whether a session may stop, and why it may not."""
 
     may_stop: bool
     reason: str
@@ -176,8 +176,8 @@ def wait_at_gate(  # noqa: PLR0917 - it has the parameters of `gate` and also `d
 ) -> Answer:
     """Block until a session may stop, or until `ceiling` seconds have passed.
 
-    Tasks that this process cannot see are checked every few seconds. The wait also ends when `departures`, a descriptor
-    of `watch_departures`, becomes readable, or when only unread notices are left.
+    Tasks that this process cannot see are checked every few seconds. The wait also ends when only unread notices are
+    left, or when `departures`, a descriptor of `watch_departures`, becomes readable.
     """
     until = time.monotonic() + ceiling
     while True:
@@ -200,8 +200,8 @@ def wait_at_gate(  # noqa: PLR0917 - it has the parameters of `gate` and also `d
 
 
 def gate_document(home: Home, answer: Answer) -> dict[str, object]:
-    """Return the gate's answer as JSON."""
-    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because only an answer as JSON needs it
+    """Return the gate's decision as JSON."""
+    from outlive.service.tasks.task_document import task_document  # noqa: PLC0415 - imported here, because only a decision as JSON needs it
 
     now = utc_now()
     return {
@@ -230,7 +230,10 @@ def window_lines(answer: Answer, tree: str) -> list[str]:
 
 
 def _read_gated(text: str | None) -> tuple[str | None, set[str]]:
-    """Return when a session began to wait, and for which tasks, from the stored text."""
+    """Return when a session began to wait, and for which tasks and notices.
+
+    `text` is the record of the wait that `_wait_on` has stored.
+    """
     words = [] if text is None else text.split(" ")
     return " ".join(words[:2]) or None, set(words[2:])
 

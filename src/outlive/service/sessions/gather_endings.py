@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class Gathering(Watch):
-    """A wait at the end of a turn, for the session's awaited tasks except servers."""
+    """A wait at the end of a turn, for the session's awaited tasks except servers.
+
+    The notices of the tasks that end during the wait are presented together.
+    """
 
     def __init__(
         self,
@@ -55,7 +58,7 @@ class Gathering(Watch):
         return time.monotonic() >= self._until
 
     def claims(self, adopter: Adopter | None) -> Iterator[Claim]:
-        """Yield claims of notices that are presented together."""
+        """Yield claims. The notices of one claim are presented together."""
         yield from follow(self, adopter, while_owed=True)
 
     def listen(self) -> None:
@@ -76,7 +79,10 @@ class Gathering(Watch):
         self._look_for_servers_at = time.monotonic() + next_look
 
     def is_due(self, ledger: SqliteLedger, telling: Telling) -> bool:
-        """Return whether a notice is presented now."""
+        """Return whether a notice should be presented now.
+
+        Before the wait is over, only a notice for which `needs_answer` is true is presented.
+        """
         if self.is_vain:
             return True
         task = ledger.task(telling.notice.task)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # The number of endings for which drift is computed. This number is small because the client waits for the hand-off.
 _MOST_COMPARED = 8
-# A hand-off has no room to name more tasks than this.
+# A hand-off names at most this many tasks, because its text has a limited size.
 _MOST_RUNNING, _MOST_BESIDE = 50, 50
 _MOST_TOLD = 8
 _ENDINGS = ("ended", "lost", "group_ended")
@@ -49,10 +49,10 @@ class HandOff(Value):
 def hand_off(
     home: Home, owed: OwedBy, tellings: Sequence[Telling], earlier: UnheardOfProject, *, after_summary: bool = False
 ) -> HandOff:
-    """Return the hand-off of a session from its own and earlier sessions' notices.
+    """Return the hand-off of a session, from its own and earlier sessions' notices.
 
-    When a client summarises the history of a session, notices get lost. So endings of the last hour are named again
-    after a summary.
+    When a client summarises the history of a session, earlier notices may be missing in the summary. So with
+    `after_summary`, the hand-off names endings of the last hour again.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         digest = _digest(home, ledger, owed, tellings, earlier)
@@ -185,7 +185,7 @@ def _digest(
 
 
 def _with_progress(home: Home, line: Line) -> Line:
-    """Return the line of a running task, with the last output or progress of the task."""
+    """Return the line about a running task, with the task's last output or progress."""
     from outlive.service.tasks.read import last_line  # noqa: PLC0415 - imported here, because it is needed only while tasks run
 
     line = line.but(last_line=last_line(home, line.task))
@@ -197,7 +197,10 @@ def _with_progress(home: Home, line: Line) -> Line:
 
 
 def _told_lately(ledger: SqliteLedger, owed: OwedBy, digest: HandOffText) -> tuple[Line, ...]:
-    """Return the tasks outside the digest whose ending was presented in the last hour."""
+    """Return the tasks whose endings were presented in the last hour.
+
+    Tasks that the digest names are left out.
+    """
     anew = {line.task.id for line in (*digest.ended, *digest.lost, *digest.running)}
     kin = Sessions(ledger).lineage(owed.session.lineage).sessions
     told = Notices(ledger).told_since(owed.origins, kin, utc_now() - TOLD_LATELY, _MOST_TOLD)

@@ -35,7 +35,10 @@ _RECENT = 50
 
 
 class StartRequest(Value):
-    """A recorded start: the session, the session that it continues, and the evidence."""
+    """The recorded start of a session, and the session that it continues.
+
+    `evidence` says how it is known which session is continued.
+    """
 
     session: Session
     continues: Session | None
@@ -43,7 +46,7 @@ class StartRequest(Value):
 
     @property
     def is_repeated(self) -> bool:
-        """Whether this boundary had already been handled."""
+        """Whether an earlier call has handled the same start of the session."""
         return self.continues is None and self.evidence == "same boundary"
 
 
@@ -77,7 +80,7 @@ def begin(home: Home, begun: SessionStart, adopter: Adopter | None) -> StartRequ
 
 
 def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopter | None) -> tuple[Session, list[Task]]:
-    """End a session and its foreground tasks; other tasks keep running.
+    """End a session and its foreground tasks. Other tasks keep running.
 
     Returns the session and the tasks that were ended. A second call has no further effect.
     """
@@ -98,7 +101,7 @@ def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopte
 
 
 def note_edits(home: Home, name: str, project: str, directory: str, paths: Sequence[str]) -> list[str]:
-    """Record that a session has edited files itself; return their real paths.
+    """Record that a session has edited files itself, and return the files' real paths.
 
     A client may report edits late, in batches, so a file's change time counts as the time of its edit.
     """
@@ -114,9 +117,10 @@ def note_edits(home: Home, name: str, project: str, directory: str, paths: Seque
 
 
 def _end_foreground(home: Home, session: Session, adopter: Adopter | None) -> list[Task]:
-    """End every foreground task of a session, and return the tasks as they ended.
+    """End the foreground tasks of a session, and return these tasks afterwards.
 
-    Foreground tasks that a running background agent of the session has launched keep running, and end with that agent.
+    A foreground task that a running background agent of the session has launched keeps running, and ends with that
+    agent.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         own = OwedBy(session=session, origins=(session.seq,))
@@ -164,10 +168,10 @@ def lineage_of(home: Home, session: str, project: str) -> str | None:
 
 
 def successor(home: Home, session: str, project: str) -> str:
-    """Return the name of a session, or of its living heir if the session is over.
+    """Return the name of a session, or of a session that continues it.
 
-    A client may start a program for one session, such as an MCP server. The program may later serve the session's
-    heirs.
+    If the session is over and a living session continues it, the name of the living session is returned. A client may
+    start a program for one session, such as an MCP server, and the program may later serve another session.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         found = Sessions(ledger).find(session, project)

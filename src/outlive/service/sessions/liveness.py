@@ -1,6 +1,7 @@
 """Whether a session is alive.
 
-The process of the session's client decides, and not the session's last activity.
+A session is over if the ledger has its end, or if its client's process has exited. The time of the session's last
+activity does not matter.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _GRACE_S = 60.0
 
 
 def grace_s() -> float:
-    """Return after how many seconds an unseen command of a client counts as lost."""
+    """Return the seconds after which a client's command that is not found is lost."""
     try:
         return float(os.environ.get("OUTLIVE_GRACE_S", _GRACE_S))
     except ValueError:
@@ -27,7 +28,7 @@ def grace_s() -> float:
 
 
 def mark_of(pid: int) -> str:
-    """Return the text by which a session's record identifies a process.
+    """Return the string by which a session's record identifies a process.
 
     Raises `UserError` if there is no such process.
     """
@@ -76,9 +77,9 @@ def process_of(session: Session) -> int | None:
 
 
 def is_judged(session: Session) -> bool:
-    """Return whether the end of a session can be known.
+    """Return whether it can be known that a session has ended.
 
-    The end is known from the process of the session, or from an end in the ledger.
+    This requires that the ledger has the end of the session, or the session's process, which can be checked.
     """
     return session.process is not None or session.ended_at is not None
 

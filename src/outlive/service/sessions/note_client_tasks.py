@@ -45,11 +45,11 @@ def note_foreign(
 ) -> set[str]:
     """Record a client's report about the commands that it runs for a session.
 
-    With `are_all`, commands that the report does not name have ended, unless an earlier client process ran them. If
-    this session replaced another session in the same process, it takes over the commands of that session. A report may
-    name a child session that the client does not see. Such a child session stays recorded until the client sees it
-    again, or until it is lost and the loss has been reported. Returns the ids of the unseen child sessions that are not
-    recorded as running any more.
+    With `are_all`, the report is complete. So commands of this client process that the report does not name are
+    recorded as ended. If this session replaced another session in the same process, it takes over the commands of that
+    session. A report may name a child session that the client does not see. Such a child session stays recorded until
+    the client sees it again, or until it is lost and the loss has been reported. Returns the ids of the unseen child
+    sessions that are not recorded as running any more.
     """
     check_name(session)
     closed = set()
@@ -79,7 +79,7 @@ def note_foreign(
 
 
 def _looked_for(known: ClientTasks, one: ClientTask, sight: Sight) -> ClientTask:
-    """Record the result of a look for a child session, and return its new state."""
+    """Record whether a child session was seen, and return it with its new state."""
     before = Looks(state=_reported_state(one), absent_since=one.absent_since, unread_since=one.unread_since)
     after = look_again(before, sight, tick(), grace_s())
     # Write only if the state has changed, because each commit makes every hook read the ledger again.
@@ -98,7 +98,10 @@ def _reported_state(one: ClientTask) -> ForeignState:
 
 
 def _of_replaced(ledger: SqliteLedger, me: Session) -> list[ClientTask]:
-    """Return the commands of replaced sessions of this lineage and client process."""
+    """Return the commands of the sessions that the session `me` has replaced.
+
+    These sessions are over, and they belong to the same lineage and ran in the same client process as `me`.
+    """
     if me.process is None:
         return []
     kin = Sessions(ledger).lineage(me.lineage).sessions.values()
@@ -110,7 +113,8 @@ def _of_replaced(ledger: SqliteLedger, me: Session) -> list[ClientTask]:
 def _with_what_is_known(seen: ClientReport, before: ClientTask | None) -> ClientReport:
     """Return a report, completed from an earlier report of the same command.
 
-    This is necessary because a client names the output file only in its first report after the start of a command.
+    A client names the output file only in its first report after the start of a command. Without this function, a later
+    report would lack the file.
     """
     if before is None:
         return seen
@@ -122,11 +126,11 @@ def _with_what_is_known(seen: ClientReport, before: ClientTask | None) -> Client
 
 
 def foreign_of(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
-    """Return the running commands of clients that are reported to a session.
+    """Return the commands that clients run without Outlive, for a report to a session.
 
-    These are the commands of the session's own client, and commands of clients that have exited if no living session is
-    notified of these commands. A lost command is returned only once, because this call records the loss as reported. A
-    command whose client has exited and whose end can never be seen is returned only once too.
+    These are the commands of the session's own client. Commands of a client that has exited are included if they are
+    reported to no living session. A lost command is returned only once, because this call records the loss as reported.
+    A command whose client has exited and whose end can never be seen is returned only once too.
     """
     own = _seen_of(ledger, _own_sessions(ledger, owed))
     left = _seen_of(ledger, _left_sessions(ledger, owed))
@@ -140,9 +144,9 @@ def _own_sessions(ledger: SqliteLedger, owed: OwedBy) -> list[Session]:
 
 
 def _left_sessions(ledger: SqliteLedger, owed: OwedBy) -> list[Session]:
-    """Return the sessions with commands of which no living session is notified.
+    """Return the sessions whose commands are reported to no living session.
 
-    Only sessions of the same project are returned.
+    Only sessions of the same project as the session of `owed` are returned.
     """
     others = [origin for origin in ClientTasks(ledger).origins() if origin not in owed.origins]
     rule = Recipients(ledger)
@@ -160,13 +164,13 @@ def untold_among(ledger: SqliteLedger, ones: Sequence[ClientTask]) -> list[Clien
 
 
 def abandoned_of(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
-    """Return the lost client tasks, and tasks of clients that have exited."""
+    """Return a session's client tasks that are lost or whose client has exited."""
     sessions = [*_own_sessions(ledger, owed), *_left_sessions(ledger, owed)]
     return [one for one in _seen_of(ledger, sessions) if one.is_abandoned or one.state == "lost"]
 
 
 def child_sessions_of(ledger: SqliteLedger, origins: Sequence[int]) -> list[ClientTask]:
-    """Return the child sessions that have not ended.
+    """Return the child sessions of the given sessions that have not ended.
 
     Lost child sessions are included until they have been reported.
     """
@@ -177,7 +181,7 @@ def child_sessions_of(ledger: SqliteLedger, origins: Sequence[int]) -> list[Clie
 
 
 def _seen_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTask]:
-    """Return clients' commands with their present state.
+    """Return the clients' commands and child sessions with their present state.
 
     If a command is not found, the time of this check is recorded.
     """
@@ -204,14 +208,17 @@ def _seen_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTa
 
 
 def foreign_of_others(ledger: SqliteLedger, project: str, origins: Sequence[int]) -> list[ClientTask]:
-    """Return the running commands of clients of other living sessions in a project."""
+    """Return the commands that clients of other living sessions run in a project."""
     sessions = Sessions(ledger)
     living = [one for one in ClientTasks(ledger).origins() if one not in origins and not is_over(sessions.get(one))]
     return [one for one in foreign_now(ledger, project, living) if one.state == "running"]
 
 
 def foreign_now(ledger: SqliteLedger, project: str | None, origins: Sequence[int] | None = None) -> list[ClientTask]:
-    """Return clients' own commands with their present state, without recording it."""
+    """Return the commands that clients run without Outlive, with their present state.
+
+    The present state is not recorded.
+    """
     known, sessions = ClientTasks(ledger), Sessions(ledger)
     found = []
     for session in (sessions.get(origin) for origin in (known.origins() if origins is None else origins)):
@@ -258,7 +265,8 @@ def foreign_document(one: ClientTask) -> dict[str, object]:
 def _look_for(one: ClientTask) -> Sight:
     """Return whether a client's command is seen to run.
 
-    A command runs if a process has its output file open. A command inside its client's process ends with the client.
+    The command runs if a process has its output file open. A command that runs inside its client's process ends with
+    the client. Returns `unknown` if neither the file nor the client's process shows the state.
     """
     if one.client in _KEEP_THEIRS_INSIDE and one.process is not None:
         return "absent" if is_gone(one.process) else "unknown"

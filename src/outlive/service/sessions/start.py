@@ -30,7 +30,7 @@ def cross_boundary(
     """Record the beginning of a session, and pass its hand-off to `put`.
 
     The notices of the hand-off count as presented when `put` returns. If an earlier call has handled this start
-    completely, `put` gets None.
+    completely, `put` gets None instead of a hand-off.
     """
     with Lease(home) as lease:
         began = begin(home, begun.but(tick=tick(), lease=lease.name), adopter)

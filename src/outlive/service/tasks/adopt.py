@@ -98,7 +98,7 @@ def check_adopted(home: Home, task: str) -> None:
 
 
 def _foreign(home: Home, name: str, wish: AdoptRequest, project: str) -> ClientTask:
-    """Return the client's command that has this id.
+    """Return the client's command with the id `name`.
 
     Only commands of the session are searched. If no session is known, all commands in the project are searched. Raises
     `UserError` if no command has the id.
@@ -177,7 +177,10 @@ def _check_is_no_task(home: Home, ledger: SqliteLedger, pid: int) -> None:
 
 
 def _is_adopted_as(home: Home, task: Task, pid: int) -> bool:
-    """Return whether a task adopted this process, and not an older one with its pid."""
+    """Return whether a task has adopted a process.
+
+    Returns False if the task adopted an older process with the same process id.
+    """
     return task.launch.adopted_pid == pid and process_tree.is_named_by_record(pid, home.bundle(task.id))
 
 

@@ -87,9 +87,9 @@ def cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Canc
 
 
 def _live_below_agents(home: Home, ids: Sequence[str]) -> list[str]:
-    """Return the running tasks that the agents among these tasks launched.
+    """Return the running tasks that were launched from inside the agents among `ids`.
 
-    Tasks that these tasks launched are returned too.
+    Tasks that such a task has launched are returned too.
     """
     agents = [task.id for task in read_tasks(home, ids) if task.launch.agent is not None]
     below = with_descendants(home, agents)[len(agents) :] if agents else []
@@ -135,7 +135,10 @@ def _leftover_members(home: Home, task: Task) -> list[process_tree.Member]:
 
 
 def _recorded_leftovers(attempt: Attempt) -> list[process_tree.Member]:
-    """Return the task's recorded processes that this process can see running."""
+    """Return the processes that an attempt left running and that still run.
+
+    Only processes that the ledger has recorded, and that this process can see, are returned.
+    """
     if attempt.boot != boot_id() or attempt.pid_namespace != pid_namespace():
         return []
     # Older versions did not record the identity of a process. Then only the task's id in the environment of the process
@@ -151,7 +154,7 @@ def _recorded_leftovers(attempt: Attempt) -> list[process_tree.Member]:
 def is_still_running(attempt: Attempt, left: LeftRunning) -> bool | None:
     """Return whether a process that a task left running still runs.
 
-    Returns None if this process cannot see it.
+    Returns None if this process cannot see the other process, or if the identity of the other process was not recorded.
     """
     if attempt.boot != boot_id():
         return False
@@ -180,9 +183,10 @@ def _end_leftovers(home: Home, task: Task) -> Cancelled | None:
 
 
 def ask_to_end(home: Home, ids: Sequence[str], word: str, adopter: Adopter | None) -> list[Task]:
-    """Ask the keepers of tasks to end the tasks, and wait until they have ended.
+    """Ask the keepers of tasks to end the tasks, and wait until the tasks have ended.
 
-    `word` is the reason. The wait ends after `_CEILING` seconds, so a returned task may still be running.
+    `word` is the reason that the keepers record. The wait ends after `_CEILING` seconds, so a returned task may still
+    be running.
     """
     for one in ids:
         reconcile(home, utc_now(), one, adopter)
@@ -225,9 +229,9 @@ def continue_stopped(files: AttemptFiles) -> None:
 
 
 def _keepers_of(files: AttemptFiles) -> list[int]:
-    """Return the processes of the keeper and the witness.
+    """Return the process ids of an attempt's keeper and witness.
 
-    They are found by their names and by their open record.
+    These processes are found by their names, and because they have the attempt's record open.
     """
     record = os.path.realpath(files.record)
     named = (int(name) for name in os.listdir("/proc") if name.isdigit())
@@ -273,7 +277,7 @@ def _outcome(task: Task) -> Cancelled:
 
 
 def with_descendants(home: Home, ids: Sequence[str]) -> list[str]:
-    """Return the tasks and all tasks that were launched from inside them."""
+    """Return the given tasks and all tasks that were launched from inside them."""
     found = list(ids)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         layer: Sequence[str] = found[:]

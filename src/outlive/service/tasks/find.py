@@ -20,7 +20,10 @@ _SHOWN = 5
 
 
 def resolve(ledger: Ledger, text: str) -> Task:
-    """Return the task with this id or prefix, or raise `UnknownTask` or `AmbiguousId`."""
+    """Return the task whose id is or begins with a text.
+
+    Raises `UnknownTask` if there is no such task, and `AmbiguousId` if there are several.
+    """
     prefix = check_prefix(text)
     exact = ledger.task(prefix)
     if exact is not None:
@@ -38,7 +41,7 @@ def resolve(ledger: Ledger, text: str) -> Task:
 
 
 def read_tasks(home: Home, ids: Sequence[str]) -> list[Task]:
-    """Return these tasks from the ledger, without those that were deleted."""
+    """Return the tasks with the given ids from the ledger. Deleted tasks are left out."""
     if not ids:
         return []
     with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -46,9 +49,9 @@ def read_tasks(home: Home, ids: Sequence[str]) -> list[Task]:
 
 
 def only_one(tasks: list[Task], verb: str) -> Task:
-    """Return the only live task.
+    """Return the only task in a list of live tasks.
 
-    Raises `UserError` if no task or more than one task is live.
+    Raises `UserError` if the list has no task or more than one task.
     """
     if not tasks:
         raise UserError(

@@ -1,6 +1,6 @@
 """Following the output of an attempt until the attempt ends.
 
-Every byte is read once. The kernel wakes the reader when the output grows, and the reader sleeps in between.
+Every byte is read once. Between reads, the process sleeps until the kernel reports that the output has grown.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def follow(
 ) -> Iterator[Piece]:
     """Yield pieces of output from `start` on, until the attempt ends or time runs out.
 
-    An empty piece means that no further output is there now, so that the caller can do other work. Following also ends
-    when `departures` becomes readable.
+    An empty piece means that no further output is there now, so that the caller can do other work. This function also
+    returns when the descriptor `departures` becomes readable.
     """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     carry_in_own_process(home.path)

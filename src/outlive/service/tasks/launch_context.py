@@ -124,7 +124,11 @@ def project_of(directory: str) -> str:
 
 
 def current_directory(environ: Mapping[str, str]) -> str:
-    """Return the current directory, or PWD if it is deleted; else raise `Unavailable`."""
+    """Return the current directory.
+
+    If the directory was deleted, its former path is taken from PWD. Raises `Unavailable` if PWD does not have this
+    path.
+    """
     try:
         return os.getcwd()
     except OSError as error:

@@ -36,7 +36,10 @@ def files_of(home: Home, task: Task, attempt: int | None = None) -> AttemptFiles
 
 
 def find(home: Home, texts: Sequence[str], adopter: Adopter | None) -> list[Task]:
-    """Return the named tasks as they are now, after settling dead attempts."""
+    """Return the named tasks as they are now.
+
+    Attempts without a living process are settled first.
+    """
     now = utc_now()
     with SqliteLedger(home.ledger, now) as ledger:
         ids = [resolve(ledger, text).id for text in texts]
@@ -57,7 +60,8 @@ def select(home: Home, selection: Selection, adopter: Adopter | None) -> list[Ta
 def select_group(home: Home, selection: Selection, adopter: Adopter | None) -> list[Task]:
     """Return the selected tasks of an existing group.
 
-    Raises `UserError` for an unknown group. An empty list would mean that all tasks of the group have ended.
+    For an unknown group, this function raises `UserError`. An empty list would mean that all tasks of the group have
+    ended.
     """
     tasks = select(home, selection, adopter)
     if not tasks and not select(home, selection.but(states=(), limit=1), None):
@@ -113,7 +117,8 @@ def tail_text(files: AttemptFiles, limit: int) -> str:
 def last_line(home: Home, task: Task) -> str:
     """Return the last line of output that is not blank.
 
-    Returns an empty text if there is no such line. For an agent, the newest progress is returned.
+    Returns an empty string if there is no such line. For an agent, this function returns the agent's last tool call or
+    last message.
     """
     if task.launch.agent is not None:
         from outlive.service.agents.agent_view import last_words  # noqa: PLC0415 - imported here, because only agent tasks need it

@@ -71,7 +71,7 @@ def retry(
 def lost_tasks(home: Home, project: str | None) -> list[Task]:
     """Return the lost tasks that are safe to run again, the oldest first.
 
-    These tasks never began, or were launched with `--retries`. Other lost tasks may have done part of their work, so
+    Such a task never began, or was launched with `--retries`. Every other lost task may have done part of its work, so
     the user must decide.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -130,9 +130,9 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
 def _begin_agent(
     home: Home, task: Task, files: AttemptFiles, held: HeldFiles, surroundings: Surroundings
 ) -> AgentStart | None:
-    """Write how the new attempt of an agent begins, and return this start.
+    """Write how the new attempt of an agent begins, and return what was written.
 
-    Returns None for a command.
+    Returns None if the task is a command and not an agent.
     """
     if task.launch.agent is None:
         return None

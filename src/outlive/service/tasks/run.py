@@ -100,7 +100,8 @@ def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | N
 
     If a task with the same key is live or has succeeded, nothing starts and the id of that task is returned. If that
     task has ended in another way, its next attempt starts. With the key scope `ended`, the next attempt starts only if
-    the task is lost and its command never began. The ledger `resting` stays open for later calls.
+    the task is lost and its command never began. If the ledger `resting` is given, it is used and stays open for later
+    calls.
     """
     check_request(request)
     check_depth(request.surroundings.environ, request.deepest)
@@ -143,9 +144,9 @@ def _new_bundle(home: Home, launch: Launch) -> tuple[Launch, AttemptFiles]:
 
 
 def _prepare_agent(launch: Launch, files: AttemptFiles, request: Request) -> AgentStart | None:
-    """Write the prompt and make the worktree of an agent; return how the agent begins.
+    """Write the prompt and make the worktree of an agent, and return its first start.
 
-    Returns None for a command.
+    Returns None if the task is a command and not an agent.
     """
     if launch.agent is None:
         return None

@@ -1,4 +1,4 @@
-"""Starting an attempt: a keeper takes over the locked files of the attempt."""
+"""Starting an attempt: the launcher passes the attempt's locked files to a keeper."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _BEGINNING_TAKES_AT_MOST = 10.0
 
 
 def open_ledger(home: Home, now: datetime) -> SqliteLedger:
-    """Open the ledger; its code is imported here, while the new keeper starts."""
+    """Open the ledger.
+
+    The code of the ledger is imported here, so that the import takes place while the new keeper starts.
+    """
     from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415
 
     return SqliteLedger(home.ledger, now)
@@ -57,7 +60,7 @@ def new_attempt(launch: Launch, number: int, now: datetime, start: AgentStart | 
 
 
 def prepare(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles, surroundings: Surroundings) -> NewKeeper:
-    """Start a keeper that waits for the signal to begin.
+    """Start a keeper that waits for the signal to begin the attempt.
 
     Raises `Unavailable` if no process can be started.
     """
@@ -77,7 +80,7 @@ def prepare(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles, su
 
 
 def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper, now: datetime) -> str:
-    """Let the keeper begin, and return the task's id once it is running or queued.
+    """Let the keeper begin, and return the task's id when the task runs or is queued.
 
     Raises `NotStarted` if the command could not be started, and `Unavailable` if its start is not confirmed.
     """
@@ -133,9 +136,10 @@ def _is_recorded_as_begun(files: AttemptFiles) -> bool:
 
 
 def _wait_for_beginning(files: AttemptFiles) -> None:
-    """Wait until it is known whether the command has begun after the keeper died.
+    """Wait until the attempt's files show whether the command has begun.
 
-    A dying keeper closes its pipe before its locks, so the record must show the start or the locks must be free.
+    A keeper that dies closes its pipe to the launcher before it releases its locks. So this function waits until the
+    record shows that the command has begun, or until the locks are free.
     """
     until = time.monotonic() + _BEGINNING_TAKES_AT_MOST
     while time.monotonic() < until and not _is_recorded_as_begun(files):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def task_document(home: Home, task: Task, now: datetime, effects: Effects | None = None) -> dict[str, object]:
     """Return a task as JSON.
 
-    `effects` are the effects of its newest attempt, if the caller has them.
+    `effects` are the effects of the task's newest attempt, if the caller has computed them before.
     """
     found = effects_document(effects_of(home, task) if effects is None else effects, now)
     document = task_json(task, output_view(home, task), now, found)
@@ -62,7 +62,7 @@ def overlaps_now(home: Home, task: Task, effects: Effects) -> tuple[Overlap, ...
 
 
 def drift_now(home: Home, task: Task, effects: Effects) -> Drift | None:
-    """Return what has changed since the newest attempt ended.
+    """Return what has changed since a task's newest attempt ended.
 
     Returns None if the attempt has not ended, or if no snapshot was taken at its end.
     """

@@ -48,10 +48,11 @@ def wait_for(
     tick: Callable[[], object] | None = None,
     departures: int | None = None,
 ) -> bool:
-    """Block until all tasks, or any one of them, have ended; return False on timeout.
+    """Block until all tasks have ended, or one task if `any_one` is set.
 
-    `tick` is called every second. Without `tick`, only an ending wakes the process. The wait also returns False when
-    `departures`, a descriptor of `watch_departures`, becomes readable.
+    Returns False on timeout, or when `departures`, a descriptor of `watch_departures`, becomes readable. `on_end` is
+    called with each task that ends, and `tick` is called every second. Without `tick`, only an ending wakes the
+    process.
     """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     size = max(1, len(ids)) if any_one else _at_once()
@@ -202,7 +203,10 @@ class _WaitSet:
         return [fifo for fifo, _ in ready if fifo != self._departures]
 
     def _settle_unkept(self) -> None:
-        """Collect ended tasks without a keeper in `_ended`; reconcile the other tasks."""
+        """Check the tasks whose done FIFO no keeper has open.
+
+        Tasks that have ended are collected in `_ended`. The other tasks are reconciled.
+        """
         tasks = {task.id: task for task in self._read([self._fifos[fifo][0] for fifo in self._unkept])}
         further = []
         for fifo in self._unkept:
@@ -247,12 +251,15 @@ class _WaitSet:
 
 
 def _has_ended(task: Task, attempt: int) -> bool:
-    """Return whether the awaited attempt has ended, with no automatic retry after it."""
+    """Return whether an attempt has ended and its keeper has started no retry."""
     return task.attempts[attempt - 1].settled_at is not None and not _is_tried_again(task, attempt)
 
 
 def _is_tried_again(task: Task, attempt: int) -> bool:
-    """Return whether the keeper has retried the task, so that the wait must continue."""
+    """Return whether the keeper has automatically retried a task after an attempt.
+
+    The wait for the task must then continue.
+    """
     return len(task.attempts) > attempt and task.attempts[attempt].automatic
 
 

@@ -31,8 +31,8 @@ def wait_until(
 ) -> str | None:
     """Return the first line of a task's output that matches a pattern.
 
-    Returns None if the task ends or the timeout passes without such a line. Prompts have no newline, so text after the
-    last newline counts as a line too.
+    Returns None if the task ends or the timeout passes without such a line. The text after the last newline counts as a
+    line too, because a prompt for input does not end with a newline.
     """
     try:
         wanted = re.compile(pattern)

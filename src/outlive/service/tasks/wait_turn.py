@@ -1,8 +1,8 @@
 """Waiting for a turn: the work of a keeper before its queued command may begin.
 
 A keeper that must wait sleeps (`keeper.hibernate`) on the turn FIFO of the task before it in the queue, and then on the
-done FIFOs of the running tasks. When a FIFO hangs up, the keeper reads the ledger again. A FIFO also hangs up if its
-keeper dies, so neither a message nor a timeout is needed.
+done FIFOs of the running tasks. When a FIFO hangs up, the keeper reads the ledger again. A FIFO hangs up even if its
+keeper is killed. So neither a message nor a timeout is needed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ _SETTLING_PAUSE, _LONGEST_PAUSE = 0.002, 1.0
 
 
 def wait_then_keep(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
-    """Keep an attempt, and answer the launcher when it runs, waits or has ended."""
+    """Run the keeper of an attempt that may have to wait in the queue.
+
+    The launcher gets an answer when the attempt runs, waits or has ended.
+    """
     become_keeper(plan, held, (go, ready))
     reason = wait_for_go(plan, held, go)
     if reason is not None:
@@ -95,7 +98,10 @@ def _take_turn(plan: Plan, held: HeldFiles, ready: int | None) -> NoReturn:
 
 
 def _try_turn(plan: Plan, held: HeldFiles, ready: int | None) -> Plan:
-    """Begin the attempt, end it, or sleep; return the plan if none is possible yet."""
+    """Begin the attempt, end it, or sleep until it may begin.
+
+    Returns the plan if none of these steps is possible yet, so that the caller tries again.
+    """
     if (reason := _reason_to_end(plan, held)) is not None:
         _end(plan, held, reason, None, ready)
     turn, not_before = _read_turn(plan)
@@ -138,10 +144,10 @@ def _reason_to_end(plan: Plan, held: HeldFiles) -> IntentKind | None:
 
 
 def _read_turn(plan: Plan) -> tuple[Turn | None, float | None]:
-    """Return the attempt's turn, read from the ledger, and the end of a retry's pause.
+    """Return an attempt's next step, read from the ledger, and the end of its pause.
 
-    The turn is None for an unknown task. The end of the pause before a retry is a monotonic time, or None without a
-    pause.
+    The next step is None for an unknown task. The end of the pause before a retry is a monotonic time, or None without
+    a pause.
     """
     with SqliteLedger(plan.home.ledger, utc_now(), create=False) as ledger:
         line = QueueOrder(ledger)
