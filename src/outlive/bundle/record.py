@@ -69,7 +69,7 @@ def clear_slot(fd: int, slot: Slot) -> None:
 
 
 def read_slot(fd: int, slot: Slot) -> dict[str, str] | None:
-    """Return the fact in a slot, or None if it was never completely written."""
+    """Return the fact in a slot, or None if the slot has no complete fact."""
     raw = os.pread(fd, _SECTOR, _OFFSETS[slot]).rstrip(b"\0")
     line, mark, checksum = raw.partition(b" crc=")
     if not mark or checksum != b"%08x\n" % crc32(line):

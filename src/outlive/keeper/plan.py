@@ -56,7 +56,7 @@ class Plan(Value):
 
 
 def plan_from(note: Note, launch: Launch) -> Plan:
-    """Return the plan that a note was made from."""
+    """Return the plan that a note and a launch describe."""
     home = Home(note["home"], can_punch=note["can_punch"])
     return Plan(
         home=home,

@@ -1,6 +1,6 @@
 """The output cap after the end of a task, while leftover processes still write.
 
-The settled task's keeper stays, without any lock, until no process of the task has the output open.
+The keeper of the settled task continues, without any lock, until no process of the task has the output open.
 """
 
 from __future__ import annotations
