@@ -99,7 +99,10 @@ class Adapter:
         return _words(self.table.get("arguments"))
 
     def provider_of(self, model: str | None) -> str:
-        """Return the provider of a model: its prefix before a slash, if it has one."""
+        """Return the provider of a model: the part of the model's name before a slash.
+
+        If the name has no slash, the client's own provider is returned.
+        """
         return model.partition("/")[0] if model and "/" in model else self.provider or self.name
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:

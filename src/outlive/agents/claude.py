@@ -243,7 +243,7 @@ def _tokens(holder: object) -> tuple[int | None, int | None]:
 
 
 def _plain(content: object) -> str:
-    """Return the text of a tool's result, which is a text or a list of parts."""
+    """Return the text of a tool's result, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
     return "\n".join(text_field(part, "text") for part in content) if isinstance(content, list) else ""

@@ -172,7 +172,7 @@ class Codex(Adapter):
         tool = _QUESTION_TOOL if is_question else "command_execution" if "command" in error else "?"
         yield Event(kind="tool_call", tool=tool, given=error)
         if is_question:
-            yield Event(kind="question")  # no line has the text of the question, but the model repeats it
+            yield Event(kind="question")  # no line contains the question, but the model repeats the question
         elif "approval policy is Never" in error or "rejected" in error or "denied" in error:
             yield Event(kind="denied", tool=tool)
 
@@ -206,7 +206,7 @@ def _message(error: str) -> str:
 def _plain(output: object) -> str:
     """Return the text of a tool's output.
 
-    The output is a text, an error, or the parts of an MCP result.
+    The output is a string, an error, or the parts of an MCP result.
     """
     if isinstance(output, str):
         return output

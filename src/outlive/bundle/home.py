@@ -237,7 +237,7 @@ def _check_place(path: str, device: int) -> bool:
 
 
 def _read_pin(path: str) -> str:
-    """Return the line of the file `place`, or an empty text.
+    """Return the line of the file `place`, or an empty string.
 
     The line has the boot, the device, whether blocks can be freed, and the signature.
     """

@@ -56,7 +56,7 @@ def text_of_slot(slot: Slot, **fields: object) -> bytes:
 
 
 def write_slot(fd: int, slot: Slot, *, durable: bool = True, **fields: object) -> None:
-    """Write a fact into its slot. With `durable`, also sync the file."""
+    """Write a fact into its slot. With `durable`, sync the file afterwards."""
     os.pwrite(fd, text_of_slot(slot, **fields), _OFFSETS[slot])
     if durable:
         os.fdatasync(fd)

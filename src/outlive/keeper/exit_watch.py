@@ -87,9 +87,9 @@ class OrphanedCommand:
         return True
 
     def reap_others(self) -> None:
-        """Reap ended processes that the keeper has inherited, except the command.
+        """Wait for ended processes that the keeper has inherited, except the command.
 
-        Without this, these processes would stay as zombies.
+        Without these calls, the processes would stay as zombies.
         """
         try:
             while seen := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):

@@ -45,7 +45,7 @@ _IGNORED = (
     "SIGTTOU",
     "SIGUSR1",
     "SIGUSR2",
-    "SIGXCPU",  # the limit of processor time is meant for the command
+    "SIGXCPU",  # sent at the limit of processor time, which is meant for the command
 )
 
 

@@ -59,7 +59,7 @@ def end_tree(
                         reached.add(member.pid)
             meanwhile()
             _await_any_end(alive)
-    # Call this even if members are still found. If a process forks and exits in turn, each check finds another member.
+    # This is needed even after SIGKILL. If a process forks and exits in turn, each check above finds a new member.
     return Ended(told=frozenset(reached), hiding=_kill_forking(heirs, is_foreign or keeps_another_task))
 
 
@@ -75,7 +75,7 @@ def _kill_forking(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> 
     while quiet < _GLANCES:
         time.sleep(_BETWEEN_GLANCES)
         now = heirs_children(heirs, is_foreign) - frozenset(heirs)
-        # A new child means that a process is still forking, even if the child itself is gone when it is checked.
+        # A new child means that a process is still forking. The new child may have ended already.
         suspects = frozenset(pid for pid in now if pid not in before or look(pid) is not None)
         before = now
         quiet = 0 if suspects else quiet + 1

@@ -26,7 +26,10 @@ _LONGEST_WAIT_S = 5.0
 
 
 def read_call(control: int) -> IntentKind | None:
-    """Read the control FIFO. Return why a process requests the end, or None."""
+    """Read the control FIFO. Return which end of the attempt is requested, or None.
+
+    The request is `cancel` or `session_ended`.
+    """
     words = os.read(control, 4096).split()
     return "cancel" if b"cancel" in words else "session_ended" if b"session_ended" in words else None
 
@@ -69,7 +72,7 @@ def _settle(plan: Plan, seen: Evidence, intent: Intent | None) -> bool:
             with Restoring(plan.home.ledger, time.monotonic() + _LONGEST_WAIT_S):
                 return _write(plan, settlement)
     except (OutliveError, OSError):
-        return True  # a reader will settle the attempt as one that never began
+        return True  # a reader of the ledger will settle the attempt as an attempt that never began
 
 
 def _without_worktree(plan: Plan, settlement: Settlement) -> Settlement:

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class Surroundings(Value):
-    """What the command inherits from its launcher, besides descriptors and rights."""
+    """The properties that a command gets from its launcher, such as its environment.
+
+    Descriptors and rights are not included.
+    """
 
     environ: dict[str, str]
     umask: int

@@ -133,7 +133,7 @@ def is_named_by_record(pid: int, bundle: str) -> bool:
 
 
 def with_setting(name: str, value: str) -> list[Member]:
-    """Return the living processes whose environment has this value for this name.
+    """Return the living processes whose environment variable `name` has this value.
 
     This finds the orphans of a task whose keeper and witness are gone, unless a program cleared its environment.
     """

@@ -1,4 +1,4 @@
-"""The start of a keeper: two forks, a new session, and an answer to the launcher.
+"""The start of a keeper: two forks, a Unix session, and an answer to the launcher.
 
 Only a small process with a single thread may start a keeper: the CLI, or the spawner of a larger program.
 """
@@ -168,7 +168,7 @@ def _frees_its_keeper(plan: Plan) -> bool:
 
 
 def _from_pool(keepers: IdleKeepers, plan: Plan, held: HeldFiles) -> NewKeeper:
-    """Return an idle keeper of the pool, or a new one that joins the pool."""
+    """Return an idle keeper of the pool, or a new keeper that joins the pool."""
     from outlive.keeper.pool.idle_keeper import keep_repeatedly  # noqa: PLC0415 - the imported module is already loaded
 
     channel: list[int] = []

@@ -268,7 +268,7 @@ def _become_command(failure: int, start: Start, witness: int) -> NoReturn:
         _execute(start.argv, start.environ)
     except BaseException as error:  # noqa: BLE001 - after any error, the record must show that the command did not run
         number = error.errno if isinstance(error, OSError) and error.errno else EIO
-        # Keeper and witness both died while the exec waited for their answer. So the command itself did not fail.
+        # The keeper and the witness died while the exec waited for their answer. So the command itself did not fail.
         is_unanswered = listener is not None and number == ENOSYS
         _report(failure, start.record, "go" if is_unanswered else step, number)
     finally:

@@ -96,10 +96,10 @@ def check_client(client: str, known: Collection[str]) -> None:
 
 
 def model_name(text: str, known: Collection[str], client: str | None = None) -> tuple[str | None, str]:
-    """Return the client and the model of the text `MODEL` or `CLIENT:MODEL`.
+    """Return the client and the model that `MODEL` or `CLIENT:MODEL` names.
 
-    If the text names no client, the client is `client`. Raises `UserError` if the text names another client than
-    `client`, or if its prefix looks like a misspelled client.
+    If `text` names no client, the client is `client`. Raises `UserError` if `text` names another client than `client`,
+    or if its prefix looks like a misspelled client.
     """
     prefix, colon, rest = text.partition(":")
     if not text.strip() or (colon and prefix in known and not rest.strip()):

@@ -29,7 +29,8 @@ def reason_not_to_observe(plan: Plan, *, keeps_privileges: bool) -> str | None:
 def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
     """Return why the observation would harm the command, or None if it would not.
 
-    A limit of CPU time also applies to keeper and witness. If the limit killed them, the observed calls would fail.
+    A limit of CPU time applies to the keeper and the witness, too. If the limit killed them, the observed calls would
+    fail.
     """
     if has_limited_cpu_time():
         return _LIMITED

@@ -172,4 +172,4 @@ class ListenerThread:
         try:
             start_new_thread(notify_of_overlap, (self._plan, top))
         except RuntimeError:
-            return  # no session learns of the overlap while the tasks run, but the notices of their endings mention it
+            return  # the notices about the ends of the tasks will mention the overlap

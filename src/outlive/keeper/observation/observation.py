@@ -69,7 +69,7 @@ class JournalFile:
     def now(self) -> int:
         """Return the time in microseconds since 1970.
 
-        If the clock is set while the task runs, this time does not change.
+        Setting the clock while the task runs has no effect on the returned times.
         """
         return (self.wall + time.monotonic_ns()) // 1000
 
@@ -78,7 +78,7 @@ class JournalFile:
         return f"{self.now()}\tgap\t0\t-\t{words}\n"
 
     def note(self, operation: str, *words: str) -> None:
-        """Write one line with these fields."""
+        """Write one line with an operation and its fields."""
         from outlive.observe.journal import escaped  # noqa: PLC0415 - the imported module is already loaded
 
         fields = "".join(f"\t{escaped(word)}" for word in words)

@@ -40,7 +40,7 @@ def notify_of_overlap(plan: Plan, top: str) -> None:
                         ledger.note_overlap(task, attempt)
             deliver_if_owed(plan.home, ledger)
     except (OSError, OutliveError):
-        pass  # the notices of the endings will mention the overlap
+        pass  # the notices about the ends of the tasks will mention the overlap
 
 
 def _may_overlap(launch: Launch, other: Task) -> bool:

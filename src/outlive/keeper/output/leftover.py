@@ -24,7 +24,7 @@ _MOST_WATCHED = 64
 def keep_cap(watch: OutputCap, path: str, members: Callable[[], list[Member]]) -> None:
     """Apply the cap until no leftover process has the output open."""
     watch.begin()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps children: their exit status is not needed
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps the children, whose exit status is not needed
     while writers := [member for member in members() if _has_open(member.pid, path)]:
         waiting, opened = poll(), []
         waiting.register(watch.wake or 0, POLLIN)
