@@ -1,1 +1,1 @@
-"""Adapters of agent clients: a module per client starts it and reads its output."""
+"""Adapters of agent clients. A module starts one client and reads its output."""

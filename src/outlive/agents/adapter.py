@@ -88,15 +88,21 @@ class Adapter:
         raise NotImplementedError
 
     def words(self) -> tuple[str, ...]:
-        """Return the words that start this client: the user's setting, or its usual name."""
+        """Return the program that starts this client, with its first arguments.
+
+        These come from the user's settings. Without a setting, the usual name of the program is returned.
+        """
         return _words(self.table.get("command")) or (self.program,)
 
     def extra(self) -> tuple[str, ...]:
-        """Return the user's further arguments for this client."""
+        """Return the further arguments that the user has set for this client."""
         return _words(self.table.get("arguments"))
 
     def provider_of(self, model: str | None) -> str:
-        """Return the provider of a model: its prefix before a slash, if it has one."""
+        """Return the provider of a model: the part of the model's name before a slash.
+
+        If the name has no slash, the client's own provider is returned.
+        """
         return model.partition("/")[0] if model and "/" in model else self.provider or self.name
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
@@ -123,7 +129,7 @@ class Adapter:
 
 
 def _words(given: object) -> tuple[str, ...]:
-    """Return the words of a setting, which is a list of words or a single word."""
+    """Return a setting, which is a string or a list of strings, as a tuple."""
     if isinstance(given, str):
         return (given,)
     return tuple(map(str, given)) if isinstance(given, (list, tuple)) else ()
@@ -232,7 +238,7 @@ def class_of_error(error: str) -> AgentClass | None:
 def parse_line(line: bytes) -> dict[str, Any] | None:
     """Return the JSON object in a line, or None if the line is not a JSON object.
 
-    Also returns None for an object that is nested too deeply, because writing its values again could fail.
+    Returns None for an object that is nested too deeply, too. Writing the values of such an object again could fail.
     """
     text = line.strip()
     if not text.startswith(b"{") or not text.endswith(b"}") or _is_too_deep(text):
@@ -269,7 +275,7 @@ def field(document: object, *path: str) -> Any:
 
 
 def text_field(document: object, *path: str) -> str:
-    """Return a nested field if it is a text. Otherwise return an empty text.
+    """Return a nested field if it is a string. Otherwise return an empty string.
 
     Lone surrogates are replaced, because they cannot be stored.
     """
@@ -290,14 +296,14 @@ def session_field(document: object, *path: str) -> str | None:
 
 
 def whole_field(document: object, *path: str) -> int | None:
-    """Return a nested field if it is a count. Otherwise return None."""
+    """Return a nested field if it can be a count. Otherwise return None."""
     found = field(document, *path)
     is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _LARGEST
     return found if is_count else None
 
 
 def number_field(document: object, *path: str) -> float | None:
-    """Return a nested field if it is an amount, for instance of money, or else None."""
+    """Return a nested field if it can be an amount of money. Otherwise return None."""
     found = field(document, *path)
     if isinstance(found, bool) or not isinstance(found, (int, float)):
         return None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from outlive.domain.agents.request import AgentRequest, AgentStart
     from outlive.domain.agents.result import AgentClass, Limit
 
-# These tools keep a run open, or wait for a person. In this mode, the question tool is off even without this list.
+# These tools keep a run open, or wait for a person. With `-p`, the question tool is off even without this list.
 _TOOLS_OFF = "AskUserQuestion,ScheduleWakeup,CronCreate,EnterPlanMode,ExitPlanMode"
 _QUESTION_TOOL = "AskUserQuestion"
 _INPUT_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -110,7 +110,7 @@ class Claude(Adapter):
         return CommandLine(argv=(*words, *self.extra()), environ={"CLAUDE_CODE_MAX_RETRIES": "2"})
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate one line of `--output-format stream-json`."""
+        """Translate one line of the `stream-json` output into events."""
         kind = line.get("type")
         if kind == "system":
             yield from self._system(line)
@@ -190,9 +190,9 @@ class Claude(Adapter):
                 )
 
     def _result(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate the end of a turn.
+        """Translate a `result` line, which reports the end of a turn.
 
-        `subtype` is `success` even for a failed turn, so `is_error` decides.
+        `subtype` is `success` even for a failed turn, so `is_error` decides whether the turn failed.
         """
         for denial in list_field(line, "permission_denials"):
             yield Event(kind="denied", tool=text_field(denial, "tool_name") or None)
@@ -236,14 +236,14 @@ class Claude(Adapter):
 
 
 def _tokens(holder: object) -> tuple[int | None, int | None]:
-    """Return the input and output tokens of a message or a turn."""
+    """Return how many input and output tokens a message or a turn has used."""
     counts = [whole_field(holder, "usage", name) for name in _INPUT_TOKENS]
     given = None if counts == [None] * len(counts) else sum(each or 0 for each in counts)
     return given, whole_field(holder, "usage", "output_tokens")
 
 
 def _plain(content: object) -> str:
-    """Return the text of a tool's result, which is a text or a list of parts."""
+    """Return the text of a tool's result, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
     return "\n".join(text_field(part, "text") for part in content) if isinstance(content, list) else ""

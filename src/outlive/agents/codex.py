@@ -89,7 +89,7 @@ class Codex(Adapter):
         return CommandLine(argv=(*words, "-"), environ={})
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate one line of `--json`."""
+        """Translate one line of the `--json` output into events."""
         kind = line.get("type")
         if kind == "thread.started":
             yield Event(kind="session", session=session_field(line, "thread_id"))
@@ -155,7 +155,7 @@ class Codex(Adapter):
         return Event(kind="retry" if waits else "error", text=_message(text), agent_class=self.class_of(text))
 
     def remarks(self, text: str) -> Iterator[Event]:
-        """Translate a line of standard error."""
+        """Translate one line of standard error into events."""
         if _BROKEN_CALL in text:
             yield from self._broken_call(text.partition(_BROKEN_CALL)[2])
         elif "waiting for network" in text.lower():
@@ -164,7 +164,7 @@ class Codex(Adapter):
             yield Event(kind="error", text=text, agent_class=self.class_of(text))
 
     def _broken_call(self, error: str) -> Iterator[Event]:
-        """Translate the failure of a call that is not in the JSON output."""
+        """Translate a failed tool call that is reported only on standard error."""
         if self._is_reply_due:
             yield Event(kind="reply")
         self._is_reply_due = True
@@ -172,7 +172,7 @@ class Codex(Adapter):
         tool = _QUESTION_TOOL if is_question else "command_execution" if "command" in error else "?"
         yield Event(kind="tool_call", tool=tool, given=error)
         if is_question:
-            yield Event(kind="question")  # no line has the text of the question, but the model repeats it
+            yield Event(kind="question")  # no line contains the question, but the model repeats the question
         elif "approval policy is Never" in error or "rejected" in error or "denied" in error:
             yield Event(kind="denied", tool=tool)
 
@@ -198,7 +198,7 @@ def _body(error: str) -> dict[str, Any] | None:
 
 
 def _message(error: str) -> str:
-    """Return the message in an error that is a response body, or else the error."""
+    """Return the message in a response body. Return any other error unchanged."""
     body = _body(error)
     return text_field(body, "error", "message") or text_field(body, "message") or text_field(body, "detail") or error
 
@@ -206,7 +206,7 @@ def _message(error: str) -> str:
 def _plain(output: object) -> str:
     """Return the text of a tool's output.
 
-    The output is a text, an error, or the parts of an MCP result.
+    The output is a string, an error, or the parts of an MCP result.
     """
     if isinstance(output, str):
         return output

@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from outlive.domain.agents.request import AgentRequest, AgentStart
 
 CLIENTS: dict[str, str] = {"claude": "Claude", "codex": "Codex", "gemini": "Gemini", "opencode": "OpenCode"}
-"""The clients that have their own adapter. The key is also the module in this package, and the value is the class."""
+"""The clients that have their own adapter, each with the class of its adapter.
+
+The module of the adapter has the name of the client.
+"""
 
 # Session variables of clients without an adapter. A background agent must not inherit these variables either.
 _FURTHER_VARIABLES = ("OPENCLAW_SHELL", "CURSOR_AGENT")
 
 
 def adapter_of(request: AgentRequest, client: str) -> Adapter:
-    """Return a new adapter for a client of a request."""
+    """Return a new adapter for one of the clients of a request."""
     return new_adapter(client, (request.tables or {}).get(client))
 
 

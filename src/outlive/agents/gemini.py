@@ -96,11 +96,11 @@ class Gemini(Adapter):
         return CommandLine(argv=(*words, *self.extra()), environ=_trust_of_worktree(request, environ))
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate one line of `-o stream-json`."""
+        """Translate one line of the `stream-json` output into events."""
         kind, at = line.get("type"), moment_field(line, "timestamp")
         if kind == "init":
             self._asked_model = text_field(line, "model")
-            # A name that begins with `auto` is not a model: with it, the client chooses the model.
+            # A name that begins with `auto` is not a model. It means that the client chooses the model.
             model = self._asked_model if not self._asked_model.startswith(_AUTO) else ""
             yield Event(kind="session", at=at, session=session_field(line, "session_id"), model=model or None)
         elif kind == "message":
@@ -170,7 +170,7 @@ class Gemini(Adapter):
             return
         name, text = text_field(line, "error", "type"), text_field(line, "error", "message") or self._stop
         found: AgentClass | None = "stopped" if self._stop else _ERRORS.get(name) or self.class_of(text)
-        found = found or self._remarked  # the class of some errors is only on standard error
+        found = found or self._remarked  # the class of some errors is reported only on standard error
         yield Event(
             kind="final",
             at=at,
@@ -182,8 +182,8 @@ class Gemini(Adapter):
     def _model_of(self, models: object) -> str | None:
         """Return the model that answered.
 
-        This is the requested model, or else the model with the most output. The statistics may also name the model with
-        which the client chose among the others.
+        This is the requested model, or else the model with the most output. The statistics may name a further model,
+        with which the client only chose the model that answers.
         """
         if not isinstance(models, dict) or not models:
             return None
@@ -192,7 +192,7 @@ class Gemini(Adapter):
         return str(max(models, key=lambda name: whole_field(models, name, "output_tokens") or 0))
 
     def remarks(self, text: str) -> Iterator[Event]:
-        """Translate a line of standard error."""
+        """Translate one line of standard error into events."""
         if text.startswith("Attempt ") and " failed" in text:
             self._is_reply_due = True  # the next try prints the reply again from the start
             text = text.partition(" _")[0]
@@ -225,7 +225,8 @@ def _trust_of_worktree(request: AgentRequest, environ: Mapping[str, str]) -> dic
     """Return the variable that makes the task's worktree as trusted as its repository.
 
     The worktree is a new folder with a commit of that repository. Returns no variable if the repository is not trusted,
-    if a rule of the user applies to the worktree's folder, or if a variable of the user already decides.
+    if a rule of the user applies to the worktree's folder, or if the user has set a variable that decides about the
+    trust.
     """
     if request.worktree is None or any(environ.get(name) for name in _TRUST_VARIABLES):
         return {}
@@ -243,7 +244,10 @@ def _trust_of_worktree(request: AgentRequest, environ: Mapping[str, str]) -> dic
 
 
 def _rule_of(rules: dict[str, Any], folder: str) -> object:
-    """Return the rule with the longest path that contains a folder, or None."""
+    """Return the trust rule that applies to a folder, or None.
+
+    This is the rule with the longest path that contains the folder.
+    """
     found, longest, real = None, -1, os.path.realpath(folder) + "/"
     for path, rule in rules.items():
         above = os.path.realpath(os.path.dirname(path) if rule == "TRUST_PARENT" else path)

@@ -1,4 +1,4 @@
-"""Any program that prints JSON Lines, as a background agent.
+"""Any program that prints JSON Lines, used as a background agent.
 
 A table of the user's configuration describes the program:
 
@@ -115,7 +115,7 @@ def _path(path: object) -> tuple[str, ...]:
 
 
 def _fits(line: dict[str, Any], when: object) -> bool:
-    """Return whether all fields in `when` have the wanted values.
+    """Return whether a line has all the values that `when` requires.
 
     A rule without conditions fits no line.
     """

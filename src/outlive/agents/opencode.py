@@ -81,7 +81,7 @@ class OpenCode(Adapter):
         return model.partition("/")[0] if model and "/" in model else self.name
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate one line of `--format json`."""
+        """Translate one line of the `--format json` output into events."""
         kind, part = line.get("type"), line.get("part")
         at = moment_field(line, "timestamp")
         if session := session_field(line, "sessionID"):
@@ -104,12 +104,12 @@ class OpenCode(Adapter):
 
     @staticmethod
     def _tool(part: object, at: float | None) -> Iterator[Event]:
-        """Translate a tool call that has ended."""
+        """Translate a tool call, which is printed after it has ended."""
         tool, call = text_field(part, "tool"), text_field(part, "callID")
         given, error = field(part, "state", "input"), text_field(part, "state", "error")
         begun, ended = moment_field(part, "state", "time", "start"), moment_field(part, "state", "time", "end")
         output = text_field(part, "state", "output")
-        if tool == "invalid":  # the tool was not offered to the model, and the input has its name
+        if tool == "invalid":  # the tool was not offered to the model, and the input has the tool's name
             tool = text_field(given, "tool") or tool
         yield Event(kind="tool_call", at=begun or at, id=call, tool=tool, given=given)
         is_error = field(part, "state", "status") == "error" or field(part, "tool") == "invalid"
@@ -161,7 +161,7 @@ class OpenCode(Adapter):
         )
 
     def remarks(self, text: str) -> Iterator[Event]:
-        """Translate a line of standard error."""
+        """Translate one line of standard error into events."""
         if _ASKED in text:
             yield Event(kind="denied", tool=text.partition(_ASKED)[2].partition(" ")[0])
         elif _LOGGED in text and "small=true" not in text:  # the small model only makes titles
@@ -180,9 +180,9 @@ def _going_on_after_denials(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the setting with which a run goes on after a denied approval.
 
     `opencode run` refuses every request for approval, and then ends the run. With this setting, the model learns of the
-    denial and continues, as after a rule that denies. The setting changes no rule of the user, so the agent gets no
-    further rights. The variable OPENCODE_PERMISSION cannot do this. It names only tools, but the user's patterns decide
-    whether a call needs approval.
+    denial and continues, as after a denial by a rule of the user. The setting changes no rule of the user, so the agent
+    gets no further rights. The variable OPENCODE_PERMISSION cannot do this. It names only tools, but the user's
+    patterns decide whether a call needs approval.
     """
     try:
         settings = from_json(environ.get(_SETTINGS) or "{}")
@@ -196,5 +196,5 @@ def _going_on_after_denials(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _logged(line: str, begin: str, end: str = " ") -> str:
-    """Return a field of a line in OpenCode's log, or an empty text if it is missing."""
+    """Return a field of a line in OpenCode's log, or an empty string if it is missing."""
     return line.partition(begin)[2].partition(end)[0]

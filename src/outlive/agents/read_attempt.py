@@ -1,4 +1,4 @@
-"""The reading of the output of an agent's attempt, from the start."""
+"""The reading of an attempt's output, from the start of the output."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_attempt(
 def result_of_attempt(files: AttemptFiles, request: AgentRequest, evidence: Evidence) -> AgentResult | None:
     """Return the agent's result, read from the output of an ended attempt.
 
-    Returns None if the attempt has no files. Also writes the answer into the file `answer`, as a keeper does.
+    Returns None if the attempt has no files. Like a keeper, this function writes the answer into the file `answer`.
     """
     reader = read_attempt(files, request)
     if reader is None:

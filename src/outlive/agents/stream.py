@@ -1,7 +1,8 @@
-"""The reader of a client's output, from lines to events to the result of the run.
+"""The reader of a client's output: lines become events, and events a result.
 
-The output can be read in pieces of any size while it grows. A later reader, which reads it again from the start, gets
-the same result. No output of a client raises an exception. Only a final event makes a run count as answered.
+The output can be read in pieces of any size while it grows. A later reader, which reads the output again from the
+start, gets the same result. No output of a client makes the reader raise an exception. Only a final event makes a run
+count as answered.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NO_PROGRESS = ("session", "retry", "usage", "error", "prompt")
 
 
 def _input_text(given: object) -> str:
-    """Return the input of a tool call as a text. Equal inputs give equal texts."""
+    """Return the input of a tool call as a string. Equal inputs give equal strings."""
     try:
         return to_json(given)
     except RecursionError:
@@ -65,7 +66,7 @@ class Lines:
 
 
 def events_of(adapter: Adapter, line: bytes) -> Iterator[Event]:
-    """Return the events of one line, which may be JSON or another text."""
+    """Return the events of one line, which may be JSON or plain text."""
     found = parse_line(line)
     if found is not None:
         # Invalid bytes are tolerated in every event except the final one. An answer with invalid bytes does not come
@@ -155,7 +156,7 @@ class StreamReader:
 
     @property
     def answer(self) -> str:
-        """The final answer. For a run without a final answer, the agent's last text."""
+        """The final answer. If there is no final answer, the agent's last text."""
         if self._final is not None and self._final.agent_class == "answered" and self._final.text.strip():
             return self._final.text
         return "".join(self._answer).strip()
@@ -168,17 +169,17 @@ class StreamReader:
 
     @property
     def session_cost_usd(self) -> float | None:
-        """The cost as reported, which may include earlier runs of the session."""
+        """The reported cost, which may include earlier runs of the same session."""
         return self._cost
 
     @property
     def session_tokens(self) -> tuple[int, int] | None:
-        """The tokens as reported, which may include earlier runs of the session."""
+        """The reported tokens, which may include earlier runs of the same session."""
         return None if self._tokens == [None, None] else (self._tokens[0] or 0, self._tokens[1] or 0)
 
     @property
     def tokens(self) -> tuple[int | None, int | None]:
-        """The input and output tokens of this run, without earlier runs."""
+        """The input and output tokens of this run, without earlier runs of its session."""
         before = self._start.tokens_before if self._adapter.has_session_tokens and self._start.is_resumed else None
         if before is None:
             return self._tokens[0], self._tokens[1]
@@ -204,7 +205,7 @@ class StreamReader:
         return None
 
     def result(self, ending: str | None = None) -> AgentResult:
-        """Return the result of the run so far.
+        """Return the present result of the run.
 
         `ending` tells how the client's process ended. It is None while the process runs.
         """

@@ -37,7 +37,7 @@ class Event(Value):
     text: str = ""
     """The text, the output of a tool, or an error message. For `final`, the answer, if the client repeats it."""
     is_whole: bool = False
-    """Whether a `text` event is a whole message. Then it replaces the earlier text of the same reply as the answer."""
+    """Whether a `text` event is a whole message. Then the earlier text of the same reply is not part of the answer."""
     is_aside: bool = False
     """Whether the event belongs to a sub-agent. Then its text is not part of the answer."""
     id: str | None = None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     ]
 
 WORDS = ("begin", "prompt", "text", "question", "dropped", "end")
-"""The kinds of entries that are shown even without tools."""
+"""The kinds of entries that are shown to readers who do not ask for tools."""
 
 
 class Entry(Value):
@@ -99,11 +99,11 @@ class EntryReader:
         return [*self._entries[:-1], self._entries[-1].but(text="".join(self._parts), is_partial=True)]
 
     def complete_after(self, number: int) -> list[Entry]:
-        """Return the complete entries with a greater number, in the order of arrival."""
+        """Return the complete entries after entry `number`, in the order of arrival."""
         return self._entries[number : self.complete]
 
     def begin(self, attempt: int, at: float | None, prompt: str | None) -> None:
-        """Begin an attempt with an entry of the system and one with the prompt."""
+        """Add the entries with which an attempt begins: a system entry and the prompt."""
         self._attempt, self._words, self._prompt = attempt, (), prompt
         self._calls, self._denied = {}, set()
         self._begin = self._add(role="system", kind="begin", at=at, is_fixed=True)
@@ -115,17 +115,17 @@ class EntryReader:
         self._entries[self._begin - 1] = self._entries[self._begin - 1].but(text=text, agent=agent)
 
     def end(self, at: float | None, text: str, agent: Mapping[str, Any], *, is_error: bool) -> None:
-        """End the attempt with an entry of the system."""
+        """Add the system entry with which the attempt ends."""
         self._close()
         self._add(role="system", kind="end", at=at, text=text, agent=agent, is_error=is_error, is_fixed=True)
 
     def dropped(self, text: str) -> None:
-        """Record that a part of the output is missing."""
+        """Add an entry which states that a part of the output is missing."""
         self._close()
         self._add(role="system", kind="dropped", text=text, is_fixed=True)
 
     def take(self, event: Event) -> None:
-        """Add one event of the attempt."""
+        """Add the entries that follow from one event of the attempt."""
         handler = getattr(self, f"_take_{event.kind}", None)
         if handler is not None:
             handler(event)
@@ -135,7 +135,7 @@ class EntryReader:
         return len(self._entries)
 
     def _close(self) -> None:
-        """Complete the last text, because another event has followed it."""
+        """Complete the entry of the last text, because another event has followed."""
         if self._parts:
             last, piece = self._entries[-1].but(text="".join(self._parts)), self._parts[-1]
             self._entries[-1], self._parts = last, []
@@ -232,10 +232,11 @@ class EntryReader:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Return entries, given in the order of arrival, in the order of their times.
+    """Return entries in the order of their times.
 
-    Entries with equal times stay in the order of arrival. An entry without a time stays where it arrived, and no other
-    entry moves across it. The result of a tool stays behind its call, even if its time is earlier.
+    `entries` are in the order of arrival. Entries with equal times stay in this order. An entry without a time stays
+    where it arrived, and no other entry moves across it. The result of a tool always stays behind its call, even if the
+    time of the result is earlier.
     """
     ordered: list[Entry] = []
     timed: list[tuple[float, int, Entry]] = []

@@ -1,10 +1,10 @@
-"""The files of an agent task: the prompt, and how each attempt begins.
+"""The files of an agent task, such as its prompt and the answers of its attempts.
 
 prompt                the prompt as the user gave it
 attempts/N/prompt     the text that the client of this attempt reads as its standard input
 attempts/N/agent      client, model and session of this attempt
 attempts/N/answer     the final answer, for readers that need not read the whole output
-attempts/N/progress   the result so far of the running attempt, written at most once per second
+attempts/N/progress   the present result of the running attempt, written at most once per second
 decisions.jsonl       the trace: why a model was chosen and why an attempt ended, if the trace is on
 """
 
@@ -41,13 +41,16 @@ def read_prompt(bundle: str) -> str:
 
 
 def write_start(files: AttemptFiles, start: AgentStart, prompt: str) -> None:
-    """Write how an attempt begins, before it begins."""
+    """Write the prompt, client, model and session of an attempt before it begins."""
     _write(files.path + "/prompt", prompt.encode("utf-8", "surrogateescape"))
     _write(files.path + "/agent", to_json(start.__dict__).encode("ascii"))
 
 
 def read_start(files: AttemptFiles) -> AgentStart | None:
-    """Return how an attempt begins, or None if its start was not written."""
+    """Return the client, model and session with which an attempt begins.
+
+    Returns None if they were not written.
+    """
     try:
         with open(files.path + "/agent", "rb") as file:
             found = from_json(file.read().decode("ascii"))
@@ -69,7 +72,7 @@ def prompt_file(files: AttemptFiles) -> str:
 def write_answer(files: AttemptFiles, answer: str) -> None:
     """Write the final answer of an attempt.
 
-    A failed write is ignored, because the output has the answer too.
+    A failed write is ignored, because the output also contains the answer.
     """
     try:
         write_whole(files.path + "/answer", answer.encode("utf-8", "surrogateescape"))
@@ -87,7 +90,7 @@ def read_answer(files: AttemptFiles) -> str | None:
 
 
 def write_progress(files: AttemptFiles, result: AgentResult) -> None:
-    """Write the result so far of a running attempt. A failed write is ignored."""
+    """Write the present result of a running attempt. A failed write is ignored."""
     try:
         write_whole(files.path + "/progress", to_json(result_json(result)).encode("ascii"))
     except OSError:
@@ -128,7 +131,7 @@ def trace_decision(bundle: str, request: AgentRequest, decision: str, **why: obj
 
 
 def trace_ending(bundle: str, request: AgentRequest, settlement: Settlement) -> None:
-    """Write to the trace how an attempt ended, with its class."""
+    """Write to the trace how an attempt ended, and the class of its result."""
     known, verdict = settlement.agent, settlement.verdict
     trace_decision(
         bundle,

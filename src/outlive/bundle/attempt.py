@@ -12,8 +12,8 @@
     attempts/N/after    a quick snapshot of the repository after the command
     attempts/N/compared the changes to all files during the attempt, by any process (see `observe.git.compare`)
 
-The lock of `lock` proves that the keeper or the witness lives, and proves nothing else. No process waits for this lock,
-because a waiter that got the lock for a moment would be taken for a keeper. No process unlocks the file explicitly. A
+The lock on the file `lock` proves only that the keeper or the witness is alive. No process waits for this lock, because
+a waiter that got the lock for a short time would be taken for a keeper. No process unlocks the file explicitly. A
 process gives up the lock by closing the file.
 """
 
@@ -83,7 +83,7 @@ class HeldFiles:
     def let_go(self) -> None:
         """Close all files that other processes wait for. Keep the record open.
 
-        Other keepers see the open record. From it they learn that this process is a keeper and not part of their task.
+        The open record shows other keepers that this process is a keeper, and not a process of their own task.
         """
         for fd in (self.lock, self.control, self.done, self.turn):
             if fd is not None:
@@ -183,8 +183,9 @@ def take(files: AttemptFiles, which: str = "lock") -> int | None:
 
     Returns None if another process has locked the file.
 
-    If `lock` was free, no process lives that can finish the attempt. If `control` was free, the keeper is gone. Raises
-    OSError for a missing or unreadable file. Then the caller must not change the attempt.
+    A process that gets the lock on `lock` knows that no process is alive that can finish the attempt. A process that
+    gets the lock on `control` knows that the keeper is gone. Raises OSError for a missing or unreadable file. Then the
+    caller must not change the attempt.
     """
     path = files.lock if which == "lock" else files.control
     fd = os.open(path, os.O_RDWR | _OPEN)
@@ -240,7 +241,7 @@ def has_writer(done: int) -> bool:
 
 
 def keeper_lives(files: AttemptFiles) -> bool:
-    """Return whether a keeper lives, or a launcher that will fork a keeper."""
+    """Return whether a keeper is alive, or a launcher that will fork a keeper."""
     done = open_done(files)
     try:
         return has_writer(done)

@@ -170,7 +170,7 @@ def _make(path: str, mode: int) -> None:
 def _begin_fingerprint(path: str) -> None:
     """Write the fingerprint of a new directory.
 
-    The fingerprint states that there is no ledger yet, so that the ledger does not count as lost.
+    The fingerprint states that no ledger has been made yet. Without the fingerprint, the ledger would count as lost.
     """
     try:
         fd = os.open(path + "/fingerprint", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -183,7 +183,11 @@ def _begin_fingerprint(path: str) -> None:
 
 
 def _check_owner(path: str, forbidden: int) -> int:
-    """Return a directory's device. Raise Unavailable if it is a link or not private."""
+    """Return the device of a directory, after a check that the directory is private.
+
+    Raises Unavailable if the path is not a directory, if the directory belongs to another user, or if its mode has a
+    bit of `forbidden`.
+    """
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a directory"
@@ -202,12 +206,12 @@ def _check_owner(path: str, forbidden: int) -> int:
 
 
 def _check_place(path: str, device: int) -> bool:
-    """Check the file system, once per boot and mount.
+    """Check the file system of the directory, once per boot and mount.
 
     Returns whether the file system can free blocks in the middle of a file.
 
-    Raises Unavailable if processes use two mounts of the directory at once, because they do not see each other's locks.
-    If the earlier mount is no longer in use, the new mount is recorded in the file `place`.
+    Raises Unavailable if processes use two mounts of the directory at once, because such processes do not see each
+    other's locks. If the earlier mount is no longer in use, the new mount is recorded in the file `place`.
     """
     here = f"{boot_id()} {device}"
     text = _read_pin(path)
@@ -233,7 +237,7 @@ def _check_place(path: str, device: int) -> bool:
 
 
 def _read_pin(path: str) -> str:
-    """Return the line of the file `place`, or an empty text.
+    """Return the line of the file `place`, or an empty string.
 
     The line has the boot, the device, whether blocks can be freed, and the signature.
     """

@@ -18,15 +18,15 @@ _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def signature(path: str) -> str:
-    """Return a text that identifies a directory and the file system of its path."""
+    """Return a string that identifies a directory and its file system."""
     return f"{file_system_magic(path)} {os.lstat(path).st_ino} {born_at(os.fsencode(path))}"
 
 
 def check_single(path: str, pinned: str) -> None:
     """Raise Unavailable if the directory may be in use through another mount.
 
-    `pinned` is the recorded signature of the earlier mount, or an empty text. In a container, this process cannot see
-    all other processes. So in a container, the error is also raised if the signatures show that the earlier mount may
+    `pinned` is the recorded signature of the earlier mount, or an empty string. In a container, this process cannot see
+    all other processes. So in a container, the error is raised, too, if the signatures show that the earlier mount may
     still be in use.
     """
     found = _user_elsewhere(path)
@@ -45,14 +45,20 @@ def check_single(path: str, pinned: str) -> None:
 
 
 def _is_same_behind_another(here: str, pinned: str) -> bool:
-    """Return whether two file systems, such as an overlay, show the same directory."""
+    """Return whether two signatures belong to one directory on two file systems.
+
+    An overlay, for example, shows the directories of another file system.
+    """
     type_here, *directory_here = here.split()
     type_there, *directory_there = pinned.split() or [""]
     return type_here != type_there and directory_here == directory_there and directory_here[1] != "0"
 
 
 def _user_elsewhere(path: str) -> tuple[int, str] | None:
-    """Return a process that uses the directory on another device, and its path there."""
+    """Return the pid of a process that uses the directory on another device.
+
+    The second value is the path of the directory in that process. Returns None if no process is found.
+    """
     name, device = os.path.basename(path), os.lstat(path).st_dev
     probe = temporary_name(f"{path}/probe")
     os.close(os.open(probe, _MAKE, 0o600))
@@ -69,7 +75,10 @@ def _user_elsewhere(path: str) -> tuple[int, str] | None:
 
 
 def _directories_used(pid: str, name: str, device: int) -> set[str]:
-    """Return a process's directories called `name` on other devices than `device`."""
+    """Return the directories called `name` in which a process has an open file.
+
+    Directories on `device` are left out.
+    """
     found = set()
     try:
         numbers = os.listdir(f"/proc/{pid}/fd")

@@ -1,7 +1,7 @@
 """The output of an attempt: one file of limited size, which the command writes.
 
 When the file takes more space than its cap, a hole is punched: blocks in the middle are freed, and no byte offset
-changes. The hole is recorded before it is punched, so that no reader takes its zeros for output.
+changes. The hole is recorded before it is punched, so that no reader takes the zeros in the hole for output.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def enforce_cap(output: int, record_fd: int, cap: int, hole: Hole) -> Hole:
 
 
 def read_hole(files: AttemptFiles) -> Hole:
-    """Return the recorded hole, or an empty one if none is recorded."""
+    """Return the recorded hole, or an empty hole if none is recorded."""
     found = files.read_slot("hole")
     return Hole(start=int(found["start"]), end=int(found["end"])) if found else Hole()
 
 
 def read_piece(files: AttemptFiles, start: int, limit: int) -> Piece:
-    """Return at most `limit` bytes from `start` on.
+    """Return at most `limit` bytes of the output, from the offset `start` on.
 
     A piece never crosses the hole. If `start` is inside the hole, the piece begins after the hole.
     """
@@ -94,7 +94,7 @@ def read_piece(files: AttemptFiles, start: int, limit: int) -> Piece:
 
 
 def read_tail(files: AttemptFiles, limit: int) -> Piece:
-    """Return the last bytes of the output."""
+    """Return the last bytes of the output, at most `limit`."""
     return read_piece(files, max(0, size_of(files) - limit), limit)
 
 

@@ -56,7 +56,7 @@ def text_of_slot(slot: Slot, **fields: object) -> bytes:
 
 
 def write_slot(fd: int, slot: Slot, *, durable: bool = True, **fields: object) -> None:
-    """Write a fact into its slot. With `durable`, also sync the file."""
+    """Write a fact into its slot. With `durable`, sync the file afterwards."""
     os.pwrite(fd, text_of_slot(slot, **fields), _OFFSETS[slot])
     if durable:
         os.fdatasync(fd)
@@ -69,7 +69,7 @@ def clear_slot(fd: int, slot: Slot) -> None:
 
 
 def read_slot(fd: int, slot: Slot) -> dict[str, str] | None:
-    """Return the fact in a slot, or None if it was never completely written."""
+    """Return the fact in a slot, or None if the slot has no complete fact."""
     raw = os.pread(fd, _SECTOR, _OFFSETS[slot]).rstrip(b"\0")
     line, mark, checksum = raw.partition(b" crc=")
     if not mark or checksum != b"%08x\n" % crc32(line):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def feed(files: AttemptFiles, content: bytes, patience_s: float) -> int:
     """Send bytes to the command's input. Return how many bytes were sent.
 
-    Only a part is sent if the pipe stays full for `patience_s` seconds, or if the command closes its input. Raises
+    Not all bytes are sent if the pipe stays full for `patience_s` seconds, or if the command closes its input. Raises
     FileNotFoundError if the command takes no input, or if its input has ended.
     """
     try:

@@ -1,8 +1,8 @@
-"""Work during a running command, in a low-priority fork of the keeper.
+"""Work that a keeper does in a low-priority fork while its command runs.
 
-The work runs in a fork, because a fork frees its memory when it ends. A thread would delay the processes whose calls
-are observed. The fork closes every descriptor on which other processes wait. It also keeps the attempt's record file
-open. By this open file, other processes recognize that the fork is not a process of the task.
+A fork is used, because its memory is freed when it ends. A thread would delay the processes whose calls are observed.
+The fork closes every descriptor on which other processes wait. It keeps the attempt's record file open. Other processes
+recognize by this open file that the fork is not a process of the task.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class BackgroundFork:
         return not self._done.locked()
 
     def is_done_within(self, seconds: float) -> bool:
-        """Wait for the work, at most `seconds`. Return whether the work has ended."""
+        """Wait at most `seconds` for the end of the work. Return whether it has ended."""
         if not self._done.acquire(timeout=seconds):
             return False
         self._done.release()

@@ -1,4 +1,4 @@
-"""Deletion of a few due tasks, by a keeper that has settled its attempt."""
+"""Deletion of a few tasks that are due, by a keeper that has settled its attempt."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def plan_tidying(
 
 
 def tidy(home: Home, ledger: SqliteLedger, chosen: Sequence[Deletable]) -> list[str]:
-    """Delete tasks: first their rows, then their files. Return the ids of the tasks.
+    """Delete tasks: first their rows, then their files. Return the deleted ids.
 
-    So if this process is killed in between, files may remain without a row, but no row remains without its files.
+    If this process is killed between the two steps, files remain without a row. A row never remains without its files.
     """
     gone = Retention(ledger).delete([each.task for each in chosen])
     sessions = {each.task: each.session for each in chosen}
@@ -81,9 +81,10 @@ def tidy(home: Home, ledger: SqliteLedger, chosen: Sequence[Deletable]) -> list[
 
 
 def tidy_a_little(home: Home, ledger: SqliteLedger, now: datetime) -> None:
-    """Delete a limited number of due tasks, leases and old rows.
+    """Delete a few tasks that are due, the leases of dead processes, and old rows.
 
-    Does nothing if the last launch but one is more than a day ago, because the clock may have been set forward.
+    Does nothing if the launch before the last launch is more than a day ago. The clock may then have been set forward,
+    and tasks would be deleted too early.
     """
     if now - Retention(ledger).last_but_one_launch(now) > _LEAP:
         return

@@ -5,9 +5,10 @@ The classes are in order: the first class learns the most about the end, and the
 - `OwnWitness`: the witness that this keeper forked reports the end.
 - `OrphanedCommand`: the keeper's own witness was killed, and the kernel made the command a child of the keeper.
 - `SurvivingWitness`: the keeper adopted the task, and the witness of the dead keeper reports the end.
-- `ReparentedCommand`: the command is a child of a foreign process.
+- `ReparentedCommand`: the command is a child of a process that is neither its keeper nor its witness.
 
-When the descriptor of a watch is ready, `look` returns the evidence of the end or the next watch.
+When the descriptor of an exit watch is ready, its method `look` returns the evidence of the command's end, or the exit
+watch to use next.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class ExitWatch(Protocol):
     fd: int
 
     def look(self) -> Evidence | ExitWatch:
-        """Return the evidence of the end, or the next watch, which may be this watch."""
+        """Return the evidence of the command's end, or the exit watch to use next.
+
+        The exit watch to use next may be this one.
+        """
 
 
 class OwnWitness:
@@ -83,7 +87,10 @@ class OrphanedCommand:
         return True
 
     def reap_others(self) -> None:
-        """Wait for ended orphans of the keeper, so that they do not stay as zombies."""
+        """Wait for ended processes that the keeper has inherited, except the command.
+
+        Without these calls, the processes would stay as zombies.
+        """
         try:
             while seen := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 if seen.si_pid == self._pid:
@@ -130,7 +137,10 @@ class SurvivingWitness:
 
 
 class ReparentedCommand:
-    """A command that a foreign process reaps. Newer kernels report its exit status."""
+    """A command whose parent is neither its keeper nor its witness.
+
+    The parent reaps the command. Newer kernels report the command's exit status to the keeper nevertheless.
+    """
 
     def __init__(self, pidfd: int, record_fd: int) -> None:
         self.fd = pidfd
@@ -144,7 +154,7 @@ class ReparentedCommand:
         began = _started(self._record, None if self._was_adopted else _unreaped(self._record))
         if began == "no":
             return never_begun("adopter")
-        # The kernel reports the status only after the parent has reaped the process. So wait a moment for the status.
+        # The kernel reports the status only after the parent has reaped the process. So wait for the status.
         # If the command may not have been executed, the status of the process is not the command's, so do not wait.
         is_wanted = self._was_adopted or began == "yes"
         ended, until = time.time_ns() // 1000, time.monotonic() + (_KERNEL_TELLS_WITHIN if is_wanted else 0)
@@ -200,8 +210,8 @@ def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
 def read_identity(record_fd: int, who: str = "") -> tuple[Identity, dict[str, str]] | None:
     """Return the identity of a recorded process, and the process slot of the record.
 
-    `who` is "witness" for the witness, and empty for the command. Returns None if the process is not recorded. A
-    process that Outlive did not start has no witness.
+    `who` is "witness" for the witness, and empty for the command. Returns None if the process is not recorded. If
+    Outlive did not start the command, no witness is recorded.
     """
     slot = record.read_slot(record_fd, "process")
     if slot is None or (who and who not in slot):
@@ -223,7 +233,10 @@ def command_of(record_fd: int) -> int:
 
 
 def confirm_begin(record_fd: int) -> None:
-    """Record the exec if the kernel shows it and the witness died before recording it."""
+    """Record that the command was executed, if its witness died before doing so.
+
+    Records nothing unless the kernel shows that the command was executed.
+    """
     found = read_identity(record_fd)
     if found is None or found[1]["started"] == "yes":
         return
@@ -238,7 +251,7 @@ def confirm_begin(record_fd: int) -> None:
 
 
 def _started(record_fd: int, child: int | None = None) -> Started:
-    """Return whether the command was executed.
+    """Return whether the command was executed: `yes`, `no` or `unknown`.
 
     `child` is the pid of the command's process. This process must not be reaped yet.
     """
@@ -263,7 +276,10 @@ def _unreaped(record_fd: int) -> int | None:
 
 
 def _without_witness(record_fd: int) -> Evidence | ExitWatch:
-    """Return the evidence or the next watch after the death of the keeper's witness."""
+    """Return how to go on after the keeper's witness was killed.
+
+    Returns the evidence of the command's end, or the exit watch to use next.
+    """
     found = read_identity(record_fd)
     if found is None:
         return never_begun()

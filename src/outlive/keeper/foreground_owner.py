@@ -24,7 +24,10 @@ def remember(record_fd: int, pidfd: int) -> None:
 
 
 def find(record_fd: int) -> tuple[int | None, bool]:
-    """Return a pidfd of the recorded owner, if any, and whether the owner is gone."""
+    """Return a pidfd of the recorded owner, and whether the owner has ended.
+
+    The pidfd is None if no owner is recorded, or if the owner has ended.
+    """
     slot = record.read_slot(record_fd, "owner")
     if slot is None:
         return None, False

@@ -96,9 +96,11 @@ def fall_asleep(
 ) -> NoReturn:
     """Sleep until the awaited FIFOs hang up, a message comes, or `until` is reached.
 
-    Each of the `doors` is a FIFO of another task, and hangs up when this task need not wait for that task any more. The
-    sleep ends when `how_many` of these FIFOs have hung up. `until` is a monotonic time. After the sleep, the process
-    continues in `service.tasks.wait_turn.wake`. It uses the copy of the code, or the installed code if `is_outdated`.
+    `doors` are the FIFOs of the tasks for which this task waits. A FIFO hangs up when this task need not wait for the
+    FIFO's task any more. The sleep ends when `how_many` of these FIFOs have hung up. `until` is a monotonic time.
+
+    After the sleep, the process continues in `service.tasks.wait_turn.wake`. It uses the copy of the code. With
+    `is_outdated`, no copy is made, and the process uses the installed code.
     """
     copy = None if is_outdated else carry(plan.home.path)
     note = os.memfd_create("outlive-note")
@@ -125,7 +127,11 @@ def fall_asleep(
 
 
 def _copy_in_note(copy: CodeCopy | None) -> dict[str, object]:
-    """Return the code for the note, and the exit record to write if imports fail."""
+    """Return the fields of the note that describe the copy of the code.
+
+    The field `never_begun` is the exit record that is written if neither the copy nor the installed code can be
+    imported.
+    """
     never_begun = text_of_slot("exit", what="wake", error=ENOENT)
     try:
         finder = b"" if copy is None else copy.own_code()

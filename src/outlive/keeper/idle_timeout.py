@@ -42,11 +42,14 @@ class IdleTimeout:
 
     @property
     def is_stalled(self) -> bool:
-        """Whether the last check found at least half of the allowed idle time used up."""
+        """Whether the task had used up half of its idle timeout at the last check."""
         return self._looked_at - self._active_at >= self._limit / 2
 
     def is_over(self) -> bool:
-        """Check, if a check is due. Return whether the allowed idle time is used up."""
+        """Return whether the task has been idle for too long.
+
+        The task is checked only if a check is due. Otherwise this function returns False.
+        """
         now = time.monotonic()
         if now < self._looked_at + self._every:
             return False

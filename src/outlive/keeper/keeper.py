@@ -45,7 +45,7 @@ _IGNORED = (
     "SIGTTOU",
     "SIGUSR1",
     "SIGUSR2",
-    "SIGXCPU",  # the limit of processor time is meant for the command
+    "SIGXCPU",  # sent at the limit of processor time, which is meant for the command
 )
 
 
@@ -70,7 +70,10 @@ def keep(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
 
 
 def keep_until_settled(plan: Plan, held: HeldFiles, go: int, ready: int, start_witness: StartWitness) -> bool:
-    """Run an attempt until it is settled. Return whether its own witness saw the end."""
+    """Run an attempt until it is settled.
+
+    Returns whether the witness that this keeper started saw the end of the command.
+    """
     prepared = _prepare(plan, held, (go, ready), start_witness)
     called = wait_for_go(plan, held, go)
     if called is not None:
@@ -102,7 +105,8 @@ def become_keeper(plan: Plan, held: HeldFiles, channels: tuple[int, ...]) -> Non
 def detach(keep: tuple[int, ...]) -> None:
     """Detach this process from the launcher. Keep only the descriptors in `keep`.
 
-    With an inherited pipe, the tool call that launched the task would wait for as long as the task runs.
+    If the keeper kept an inherited pipe open, the tool call that launched the task would not return before the end of
+    the task.
     """
     os.umask(0o077)
     os.chdir("/")
@@ -161,7 +165,10 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
 
 
 def _prepare_observation(plan: Plan, held: HeldFiles) -> PreparedObservation | None:
-    """Return the prepared observation, or None if it is off or impossible."""
+    """Return the prepared observation.
+
+    Returns None if the user has turned the observation off, or if nothing can be observed.
+    """
     if plan.launch.observe == "off":
         return None
     from outlive.keeper.observation.observation import PreparedObservation  # noqa: PLC0415 - only observed commands need this import
@@ -175,7 +182,10 @@ def _prepare_observation(plan: Plan, held: HeldFiles) -> PreparedObservation | N
 def fork_witness(
     start: witness.Start, not_for_it: tuple[int, ...], life: Callable[[witness.Start], NoReturn] = witness.serve
 ) -> int:
-    """Fork a witness that closes the descriptors `not_for_it`. Return its pid."""
+    """Fork a witness, which runs `life`. Return its pid.
+
+    `not_for_it` are descriptors of the keeper that the witness must close.
+    """
     child = os.fork()
     if child == 0:
         try:
@@ -220,8 +230,8 @@ def wait_for_go(plan: Plan, held: HeldFiles, go: int) -> IntentKind | None:
 def _see_through(plan: Plan, held: HeldFiles, prepared: Prepared, ready: int | None) -> bool:
     """Let the command begin, supervise it, and settle its attempt.
 
-    Does not return if there is a next attempt, because the keeper hibernates until then. Otherwise returns whether our
-    own witness has seen the end.
+    Does not return if there is a next attempt, because the keeper hibernates until then. Otherwise returns whether the
+    witness that this keeper started saw the end of the command.
     """
     first, observation = _start_command(held, prepared)
     began = not isinstance(first, Evidence) or first.kind in ("exited", "signalled")
@@ -247,7 +257,11 @@ def _see_through(plan: Plan, held: HeldFiles, prepared: Prepared, ready: int | N
 
 
 def _start_command(held: HeldFiles, prepared: Prepared) -> tuple[Evidence | ExitWatch, RunningObservation | None]:
-    """Let the command begin. Return its evidence or exit watch, and its observation."""
+    """Let the command begin. Return its exit watch or evidence, and its observation.
+
+    The evidence is returned instead of the exit watch if the command has already ended or never began. The observation
+    is None if the command is not observed.
+    """
     sight = prepared.sight
     first = sight.look()
     if first is not sight:  # the witness failed or was killed before the go, so do not send the go
@@ -265,8 +279,8 @@ def _start_command(held: HeldFiles, prepared: Prepared) -> tuple[Evidence | Exit
 
 
 def _supervise(plan: Plan, held: HeldFiles, prepared: Prepared, observation: RunningObservation | None) -> Supervision:
-    # Import this only now, so that the launcher did not have to wait for the import. After it the keeper needs no
-    # further import, so it can supervise the command even if the installation is deleted.
+    # Import this only now, so that the launcher did not have to wait for the import. The keeper needs no further
+    # import after this one, so it can supervise the command even if the installation is deleted.
     from outlive.keeper.supervise import Supervision  # noqa: PLC0415
 
     supervision = Supervision(plan, held, prepared.sight, "keeper", lambda: _send(prepared.begin, witness.SETTLED))
@@ -276,7 +290,7 @@ def _supervise(plan: Plan, held: HeldFiles, prepared: Prepared, observation: Run
 
 
 def _record_left_open(plan: Plan) -> None:
-    """Record the paths that the attempt left changed, if the settlement has not."""
+    """Record the paths that the attempt left changed, unless the settlement did so."""
     try:
         from outlive.keeper.observation.record_left_open import changed_nothing, record_at_end  # noqa: PLC0415 - only failed tasks need this import
     except ImportError:
@@ -286,7 +300,11 @@ def _record_left_open(plan: Plan) -> None:
 
 
 def _send(begin: int, word: bytes = b"g") -> None:
-    """Send a message. Ignore a dead receiver, because its own pipe shows its death."""
+    """Send a message to the witness and its child process.
+
+    The message is dropped if no process can read it any more. The keeper learns of the death of its witness from
+    another pipe.
+    """
     try:
         os.write(begin, word)
     except BrokenPipeError:
@@ -294,7 +312,10 @@ def _send(begin: int, word: bytes = b"g") -> None:
 
 
 def answer(ready: int | None, word: str) -> None:
-    """Send the answer to the launcher, if it still waits for one."""
+    """Send the launcher the keeper's answer, such as `running` or `ended`.
+
+    Does nothing if the launcher does not wait for an answer any more.
+    """
     if ready is None:
         return
     try:

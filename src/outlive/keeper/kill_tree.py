@@ -1,4 +1,4 @@
-"""The ending of a process tree by signals, until no process of the tree lives."""
+"""The ending of a process tree by signals, until all its processes have ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# At SIGINT, a program can clean up as after Ctrl-C. A program cannot ignore SIGKILL.
+# SIGINT lets a program clean up as after Ctrl-C. SIGKILL is the last signal, because a program cannot ignore it.
 STEPS = ((signal.SIGINT, 2.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
 _LOOK_AGAIN_MS = 50
 _MOST_WATCHED = 64
@@ -24,7 +24,7 @@ _CHASE_S = 2.0
 
 
 class Ended(Value):
-    """The result of ending a tree."""
+    """The result of `end_tree`: which processes got a signal, and which are left."""
 
     told: frozenset[int]
     """The pids of the processes that got one of our signals."""
@@ -38,10 +38,11 @@ def end_tree(
     meanwhile: Callable[[], object] = lambda: None,
     heirs: tuple[int, ...] = (),
 ) -> Ended:
-    """Interrupt, terminate and kill all members of a tree, including new ones.
+    """End all processes of a tree with SIGINT, then SIGTERM, then SIGKILL.
 
-    `meanwhile` is called repeatedly while members live. A member that was found once is remembered, because it is
-    harder to find when its parents have ended.
+    Processes that join the tree meanwhile are ended, too. `meanwhile` is called repeatedly as long as processes of the
+    tree are alive. A process that was found once is remembered, because it is harder to find when its parents have
+    ended. `heirs` are the pids of the task's keeper and witness.
     """
     known: dict[Member, None] = {}
     reached: set[int] = set()
@@ -58,15 +59,15 @@ def end_tree(
                         reached.add(member.pid)
             meanwhile()
             _await_any_end(alive)
-    # Call this even if members are still found. If a process forks and exits in turn, each check finds another member.
+    # This is needed even after SIGKILL. If a process forks and exits in turn, each check above finds a new member.
     return Ended(told=frozenset(reached), hiding=_kill_forking(heirs, is_foreign or keeps_another_task))
 
 
 def _kill_forking(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> frozenset[int]:
     """Kill processes that fork and exit in turn. Return the pids that are left.
 
-    Only the children of heirs are killed, so no foreign process is killed. An heir is the keeper or the witness of the
-    task, because these two processes inherit orphans.
+    The heirs are the keeper and the witness of the task, because these two processes inherit the task's orphans. Only
+    children of heirs are killed, so no process outside of the task is killed.
     """
     until = time.monotonic() + _CHASE_S
     before = heirs_children(heirs, is_foreign)
@@ -74,7 +75,7 @@ def _kill_forking(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> 
     while quiet < _GLANCES:
         time.sleep(_BETWEEN_GLANCES)
         now = heirs_children(heirs, is_foreign) - frozenset(heirs)
-        # A new child means that a process is still forking, even if the child itself is gone when it is checked.
+        # A new child means that a process is still forking. The new child may have ended already.
         suspects = frozenset(pid for pid in now if pid not in before or look(pid) is not None)
         before = now
         quiet = 0 if suspects else quiet + 1
@@ -86,10 +87,11 @@ def _kill_forking(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> 
 
 
 def _kill_child(pid: int, heirs: tuple[int, ...]) -> None:
-    """Kill a child of an heir. If it is our own child, kill its whole process group.
+    """Kill a child of the keeper or of the witness.
 
-    No member of a group escapes by forking. As long as the group has a member that only this process can reap, no other
-    group can get the same number.
+    If the process is a child of this process, its whole process group is killed. No member of a process group escapes
+    by forking. As long as the group has a member that only this process can reap, no other group can get the same
+    number.
     """
     try:
         pidfd = os.pidfd_open(pid)
@@ -113,7 +115,7 @@ def _still_alive(
 ) -> list[Member]:
     """Return the living processes of the tree.
 
-    Scan again if none is found, because one scan can miss a process that forks at that moment.
+    If a scan finds no process, the scan is repeated, because a scan can miss a process that forks during the scan.
     """
     for glance in range(_GLANCES):
         if glance:
@@ -140,8 +142,8 @@ def _tell(member: Member, number: int) -> bool:
     except OSError:
         return False
     try:
-        # The number may have been reused between the check and the open. The pidfd now refers to one
-        # fixed process. The signal is sent only if this is the process that was seen.
+        # Another process may have got the pid since the member was found. The pidfd refers to one fixed process. The
+        # signal is sent only if this process is the member.
         if os.fstat(pidfd).st_ino != member.inode or start_ticks(member.pid) != member.start:
             return False
         signal.pidfd_send_signal(pidfd, number)

@@ -33,7 +33,7 @@ class NextAttempt:
 
 
 def prepare_next_attempt(plan: Plan, settlement: Settlement) -> NextAttempt | None:
-    """Create and lock the next attempt's files. Must run before its row is written.
+    """Create and lock the files of the next attempt, before its row is written.
 
     Returns None if the task is not retried, or if the files cannot be created.
     """

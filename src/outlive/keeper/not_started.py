@@ -26,7 +26,10 @@ _LONGEST_WAIT_S = 5.0
 
 
 def read_call(control: int) -> IntentKind | None:
-    """Read the messages in the control FIFO. Return the kind of request, or None."""
+    """Read the control FIFO. Return which end of the attempt is requested, or None.
+
+    The request is `cancel` or `session_ended`.
+    """
     words = os.read(control, 4096).split()
     return "cancel" if b"cancel" in words else "session_ended" if b"session_ended" in words else None
 
@@ -41,10 +44,10 @@ def refuse(plan: Plan, held: HeldFiles, kind: IntentKind, why: str | None = None
 
 
 def abandon(plan: Plan, held: HeldFiles) -> None:
-    """Settle an attempt whose launcher was killed or could not record it.
+    """Settle an attempt whose launcher was killed or could not record the attempt.
 
-    Without a row, the bundle of a new task is deleted. Otherwise the next `outlive` command would restore it as a task
-    that the ledger has lost, although it never began.
+    If the attempt has no row, the bundle of a new task is deleted. If the bundle remained, the next `outlive` command
+    would restore the task as one that the ledger has lost, although the task never began.
     """
     is_recorded = _settle(plan, never_begun(cause=LAUNCHER_KILLED), None)
     if not is_recorded and plan.files.number == 1:
@@ -53,7 +56,10 @@ def abandon(plan: Plan, held: HeldFiles) -> None:
 
 
 def _settle(plan: Plan, seen: Evidence, intent: Intent | None) -> bool:
-    """Settle the attempt. Return whether the attempt has a row, or may have a row."""
+    """Settle the attempt. Return False if its task has no row in the ledger.
+
+    Returns True if it is unknown whether there is a row.
+    """
     now = datetime.now(UTC)
     settlement = plan_settlement(plan.launch, plan.files.number, seen, intent, now=now, settled_by="keeper")
     if plan.launch.agent is not None:
@@ -62,11 +68,11 @@ def _settle(plan: Plan, seen: Evidence, intent: Intent | None) -> bool:
         try:
             return _write(plan, settlement)
         except LedgerIncomplete:
-            # The launcher counts an attempt before it commits the row. Here the launcher was killed in between.
+            # The launcher counts an attempt before it commits the row. It was killed between these two steps.
             with Restoring(plan.home.ledger, time.monotonic() + _LONGEST_WAIT_S):
                 return _write(plan, settlement)
     except (OutliveError, OSError):
-        return True  # a reader will settle the attempt as one that never began
+        return True  # a reader of the ledger will settle the attempt as an attempt that never began
 
 
 def _without_worktree(plan: Plan, settlement: Settlement) -> Settlement:

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class Surroundings(Value):
-    """What the command inherits from its launcher, besides descriptors and rights."""
+    """The properties that a command gets from its launcher, such as its environment.
+
+    Descriptors and rights are not included.
+    """
 
     environ: dict[str, str]
     umask: int
@@ -56,7 +59,7 @@ class Plan(Value):
 
 
 def plan_from(note: Note, launch: Launch) -> Plan:
-    """Return the plan that a note was made from."""
+    """Return the plan that a note and a launch describe."""
     home = Home(note["home"], can_punch=note["can_punch"])
     return Plan(
         home=home,

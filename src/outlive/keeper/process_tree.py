@@ -1,4 +1,4 @@
-"""The processes of a task: found by descent, and kept apart from other tasks."""
+"""The processes of a task, without the processes of other tasks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEAD = (b"Z", b"X")
 
 
 class Member(Value):
-    """One process of a tree, distinguished from a later process with the same pid."""
+    """One process of a tree. A later process with the same pid is not equal to it."""
 
     pid: int
     start: int
@@ -44,7 +44,7 @@ def descendants(
 ) -> list[Member]:
     """Return the living descendants of a process, nearest first, without zombies.
 
-    Processes of other tasks are left out. They can be descendants, because our witness inherits all orphans below it.
+    Processes of other tasks are left out. They can be descendants, because the witness inherits all orphans below it.
     `own` has the pids of this task's keeper and witness.
     """
     is_foreign = is_foreign or keeps_another_task
@@ -78,7 +78,10 @@ def _is_ours(pid: int, own: frozenset[int], is_foreign: Callable[[int], bool]) -
 
 
 def heirs_children(heirs: Iterable[int], is_foreign: Callable[[int], bool]) -> frozenset[int]:
-    """Return the children, dead or alive, of the processes that inherit orphans."""
+    """Return the children, dead or alive, of the processes that inherit orphans.
+
+    `heirs` are the pids of these processes. Children that belong to other tasks are left out.
+    """
     return frozenset(child for heir in heirs for child in children(heir) if not is_foreign(child))
 
 
@@ -130,7 +133,7 @@ def is_named_by_record(pid: int, bundle: str) -> bool:
 
 
 def with_setting(name: str, value: str) -> list[Member]:
-    """Return the living processes whose environment has this value for this name.
+    """Return the living processes whose environment variable `name` has this value.
 
     This finds the orphans of a task whose keeper and witness are gone, unless a program cleared its environment.
     """
@@ -160,7 +163,7 @@ def remnants(task: str, record_fd: int | None, is_foreign: Callable[[int], bool]
 
 
 def describe(members: Iterable[Member]) -> tuple[LeftRunning, ...]:
-    """Return those of the processes that are alive, with their command lines."""
+    """Return the pids and command lines of those processes that are still alive."""
     named = [(member, command_line(member.pid)[:200]) for member in members]
     return tuple(
         LeftRunning(pid=member.pid, command=name, start=member.start, inode=member.inode)
@@ -186,7 +189,7 @@ def children(pid: int) -> list[int]:
                 return []
         except OSError:
             return []
-    # The kernel does not have this file, or threads come and go too fast. Then check the parent of every process.
+    # The kernel has no `children` file, or threads come and go too fast. So check the parent of every process.
     return [child for child in _all_pids() if (stat_fields(child) or [b"", b""])[1] == b"%d" % pid]
 
 

@@ -38,7 +38,10 @@ def deliver_if_owed(home: Home, ledger: SqliteLedger) -> None:
 
 
 class SettlementWriter:
-    """The keeper's connection to the ledger, which has no lock before the settlement."""
+    """The keeper's connection to the ledger.
+
+    It has no lock on the ledger before the settlement.
+    """
 
     def __init__(self, plan: Plan, held: HeldFiles, on_settled: Callable[[], None]) -> None:
         self._on_settled = on_settled
@@ -58,7 +61,7 @@ class SettlementWriter:
                 ledger.set_condition(self._plan.launch.id, self._plan.files.number, condition)
                 deliver_if_owed(self._plan.home, ledger)
         except OutliveError:
-            pass  # the condition is informative only
+            pass  # the condition is only for information, so the task goes on without it
 
     def prepare(self) -> None:
         """Open the ledger while the witness writes down how the command ended."""
@@ -113,7 +116,10 @@ class SettlementWriter:
         return is_ours
 
     def _tidy(self, ledger: SqliteLedger) -> None:
-        """Delete a few tasks that are due, while the ledger is open and no process waits."""
+        """Delete a few tasks that are due for deletion.
+
+        The ledger is still open at this time, and no process waits for the keeper.
+        """
         if sum(self._plan.launch.id.encode()) % _TIDIES_ONE_IN == 0:
             try:
                 from outlive.keeper.cleanup import tidy_a_little  # noqa: PLC0415 - only one keeper in sixteen needs this import

@@ -1,4 +1,4 @@
-"""The start of a keeper: two forks, a new session, and an answer to the launcher.
+"""The start of a keeper: two forks, a Unix session, and an answer to the launcher.
 
 Only a small process with a single thread may start a keeper: the CLI, or the spawner of a larger program.
 """
@@ -42,10 +42,11 @@ def become_detached() -> IdleKeepers:
 
 
 def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None:
-    """Fork a process, in a session of its own, that does not remain our child.
+    """Fork a process that has a Unix session of its own.
 
     If a call takes too long, a client may kill our caller with all its descendants. The new process must not be among
-    them. In a spawner one fork is enough, because the spawner is not a descendant of the client.
+    them, so it is forked from a fork that exits. In a spawner one fork is enough, because the spawner is not a
+    descendant of the client.
     """
     if not _is_detached:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # with SIGCHLD ignored, waitpid would find no child
@@ -72,12 +73,15 @@ class NewKeeper:
 
     The keeper begins the attempt when it gets the launcher's go, a message of one byte.
 
-    If the keeper is dismissed or its launcher dies, the keeper starts no command. It settles the attempt if there is a
-    row.
+    If the keeper is dismissed or its launcher dies, the keeper starts no command. It settles the attempt if the attempt
+    has a row.
     """
 
     def __init__(self, held: HeldFiles, life: Callable[[int, int], NoReturn], give: Callable[[int, int], bool]) -> None:
-        """Send the attempt to an idle keeper (`give`), or fork a keeper that runs `life`."""
+        """Call `give` to send the attempt to an idle keeper. If none is idle, fork one.
+
+        A forked keeper runs `life`.
+        """
         self._held = held
         pipes: list[int] = []
         try:
@@ -123,9 +127,9 @@ class NewKeeper:
         return answers.get(word, "died")
 
     def _let_go(self, word: bytes) -> None:
-        """Send a message, and close our copies of the attempt's files.
+        """Send a message to the keeper, and close our copies of the attempt's files.
 
-        With an open copy, a dead attempt would seem alive.
+        If this process kept the copies open, an attempt whose keeper has died would seem alive.
         """
         self._is_ours = False
         self._held.close()
@@ -140,9 +144,10 @@ class NewKeeper:
 
 
 def stand_by(plan: Plan, held: HeldFiles, life: Life | None = None) -> NewKeeper:
-    """Return a keeper for a locked attempt, which begins once the row is written.
+    """Return a keeper that has prepared an attempt and waits for the go.
 
-    If `life` is None, the keeper runs the attempt as soon as it gets the go.
+    The files of the attempt must be locked. `life` is the function that the keeper runs. If `life` is None, the keeper
+    begins the attempt as soon as it gets the go.
     """
     from outlive.keeper.keeper import keep  # noqa: PLC0415 - only launches need this import
 
@@ -163,7 +168,7 @@ def _frees_its_keeper(plan: Plan) -> bool:
 
 
 def _from_pool(keepers: IdleKeepers, plan: Plan, held: HeldFiles) -> NewKeeper:
-    """Return an idle keeper of the pool, or a new one that joins the pool."""
+    """Return an idle keeper of the pool, or a new keeper that joins the pool."""
     from outlive.keeper.pool.idle_keeper import keep_repeatedly  # noqa: PLC0415 - the imported module is already loaded
 
     channel: list[int] = []
@@ -185,7 +190,10 @@ def _from_pool(keepers: IdleKeepers, plan: Plan, held: HeldFiles) -> NewKeeper:
 
 
 def launch_adopter(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles) -> Answer:
-    """Pass a living attempt, whose keeper is dead, to a new keeper."""
+    """Start a keeper that takes over a running attempt whose keeper has died.
+
+    Returns the answer of the new keeper.
+    """
     from outlive.keeper.take_over import adopt  # noqa: PLC0415 - only an adoption needs this import
 
     around = Surroundings(environ={}, umask=0o077)

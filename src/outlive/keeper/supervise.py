@@ -45,7 +45,7 @@ class Supervision:
         self._plan = plan
         self._held = held
         self.sight = sight
-        """The exit watch that now sees the end of the command."""
+        """The exit watch that is used at present."""
         self._role = role
         self._output = OutputCap(
             plan.files.path,
@@ -83,7 +83,10 @@ class Supervision:
         """Called once, when the command has ended, before any waiter is notified."""
 
     def _find_deadline(self, started_ns: int) -> float | None:
-        """Return the deadline, by a clock that stops while the machine sleeps."""
+        """Return when the task's timeout expires, or None if the task has no timeout.
+
+        The time is that of a clock that stops while the machine sleeps.
+        """
         timeout = self._plan.launch.timeout
         return None if timeout is None else started_ns / 1e9 + timeout.total_seconds()
 
@@ -127,8 +130,8 @@ class Supervision:
     def switch_to(self, sight: ExitWatch) -> None:
         """Watch the command through `sight` from now on.
 
-        No process answers the observed calls of a reparented command, so the ending mentions that the calls may have
-        failed.
+        No process answers the observed calls of a reparented command. So the record of the end mentions that the calls
+        may have failed.
         """
         self.sight = sight
         if isinstance(sight, ReparentedCommand) and not self._is_unkept:
@@ -185,7 +188,7 @@ class Supervision:
             self._ledger.say("stalled" if self._is_stalled else None)
 
     def _resume(self) -> None:
-        """End the task if a killed keeper was ending it, or if its owner is gone."""
+        """End the task if its dead keeper was ending it, or if its owner has ended."""
         if self._intent is not None:
             self._end(self._intent.kind)
         elif self._is_abandoned:
@@ -224,7 +227,10 @@ class Supervision:
                 self._end("cancel" if word == "cancel" else "session_ended")
 
     def _end(self, kind: IntentKind) -> None:
-        """Record the reason, then end the whole tree, unless the command has ended."""
+        """Record the reason, then end all processes of the task.
+
+        Does nothing if the command has already ended.
+        """
         self._watch()
         if self._command is not None and has_exited(self._command):
             return
@@ -240,12 +246,15 @@ class Supervision:
         ended = end_tree(self._members, self._is_foreign, self._output.look, heirs)
         self._hiding = ended.hiding
         if is_new and self._pid not in ended.told:
-            # No signal reached the command, so its end was not caused by us.
+            # No signal reached the command, so Outlive has not ended it.
             self._intent = None
             record.clear_slot(self._held.record, "intent")
 
     def _members(self) -> list[process_tree.Member]:
-        """Return the task's living processes. An adopter must search for them."""
+        """Return the task's living processes.
+
+        An adopter is not an ancestor of these processes, so it must search for them.
+        """
         ours = self._own_pids()
         if self._role == "keeper":
             found = process_tree.descendants(os.getpid(), ours, self._is_foreign)
@@ -254,14 +263,14 @@ class Supervision:
         return [member for member in found if member.pid not in ours]
 
     def _own_pids(self) -> frozenset[int]:
-        """Return the keeper and its witness, which inherit the orphans of the tree."""
+        """Return the pids of the keeper and its witness, which inherit the task's orphans."""
         witness = read_identity(self._held.record, "witness")
         return frozenset((os.getpid(), witness[0].pid if witness else os.getpid()))
 
     def _pids(self) -> list[int]:
-        """Return the pids of the members and of the witness.
+        """Return the pids of the task's processes and of the witness.
 
-        The witness counts the processor time of the members that it has reaped.
+        The processor time of the witness includes that of the processes that it has reaped.
         """
         witness = read_identity(self._held.record, "witness")
         return [*(member.pid for member in self._members()), *((witness[0].pid,) if witness else ())]
@@ -315,7 +324,10 @@ class Supervision:
         return again
 
     def _left_running(self) -> tuple[LeftRunning, ...]:
-        """Return the processes that outlived the command, even if they evaded the signals."""
+        """Return the processes of the task that are still alive after its command.
+
+        Processes that evaded the signals are included.
+        """
         found = process_tree.describe(self._members())
         return found or tuple(LeftRunning(pid=pid, command="[forks and exits in turn]") for pid in self._hiding)
 

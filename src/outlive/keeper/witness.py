@@ -1,8 +1,8 @@
 """The witness: the command's direct parent, which records how the command ended.
 
-The witness uses only the bundle: no ledger, no network, no configuration. So only a SIGKILL can keep it from writing
-the exit record. It records the status of the dead command before reaping it (WNOWAIT). If the witness is killed in
-between, the keeper inherits the zombie and reads the same status again.
+The witness uses only the bundle. It does not use the ledger, the network or the configuration. So only a SIGKILL can
+keep it from writing the exit record. It records the status of the dead command before reaping it (WNOWAIT). If the
+witness is killed in between, the keeper inherits the zombie and reads the same status again.
 
 The witness forks a child process. The child executes the command when it gets the keeper's go, a message of one byte.
 """
@@ -98,8 +98,9 @@ def become_witness() -> None:
 def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
     """Prepare the command, let it begin at the keeper's go, and record its end.
 
-    The messages through `voice` are `ready`, then `started` or `failed`, then `exited`. The witness continues if the
-    keeper dies. The child process closes the descriptors `own`. Returns whether no process of the attempt is left.
+    The witness sends messages to the keeper through `voice`: first `ready`, then `started` or `failed`, and `exited` at
+    the end of a started command. The witness continues if the keeper dies. `own` are descriptors of the witness that
+    the child process closes. Returns whether no process of the attempt is left.
     """
     voice, begin = start.voice, start.begin
     if start.input is not None:
@@ -176,7 +177,10 @@ def _open_input(path: str) -> None:
 
 
 def _linger(start: Start, stand_in: ListenerFallback) -> None:
-    """Wait until no observed process lives, because its calls may need an answer."""
+    """Wait until no observed process is alive, and answer their calls if necessary.
+
+    The witness answers the calls only after the keeper's death.
+    """
     for fd in (start.lock, start.record, start.output):
         os.close(fd)  # as long as the lock is open, the attempt counts as running
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -228,7 +232,7 @@ def write_unbegun(record_fd: int, how: int, status: int) -> None:
 def _identities(command: int) -> dict[str, object]:
     """Return the identities by which other processes find command and witness.
 
-    The record is not synced to disk: after a power cut it is useless, because the processes are gone.
+    The caller does not sync them to disk. They are useless after a power cut, because the processes are gone.
     """
     child, me = identify(command), identify(os.getpid())
     return {
@@ -264,7 +268,7 @@ def _become_command(failure: int, start: Start, witness: int) -> NoReturn:
         _execute(start.argv, start.environ)
     except BaseException as error:  # noqa: BLE001 - after any error, the record must show that the command did not run
         number = error.errno if isinstance(error, OSError) and error.errno else EIO
-        # Keeper and witness both died while the exec waited for their answer. So the command itself did not fail.
+        # The keeper and the witness died while the exec waited for their answer. So the command itself did not fail.
         is_unanswered = listener is not None and number == ENOSYS
         _report(failure, start.record, "go" if is_unanswered else step, number)
     finally:
@@ -274,7 +278,7 @@ def _become_command(failure: int, start: Start, witness: int) -> NoReturn:
 def _prepare(start: Start) -> None:
     """Give this fork all properties that the command needs, except the directory."""
     os.setsid()
-    # The exec resets a handled signal to its default. An ignored signal would stay ignored.
+    # The exec resets a signal that has a handler. An ignored signal would stay ignored, so it is reset here.
     for number in range(1, signal.NSIG):
         if signal.getsignal(number) == signal.SIG_IGN and number not in _IGNORED_UNTIL_EXEC:
             signal.signal(number, signal.SIG_DFL)

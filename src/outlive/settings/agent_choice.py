@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 def known_clients(settings: AgentSettings) -> tuple[str, ...]:
-    """Return the names of all clients: those with an adapter, and the user's own."""
+    """Return the names of all clients.
+
+    These are the clients with an adapter and the clients in the user's settings.
+    """
     return tuple(dict.fromkeys((*CLIENTS, *settings.clients)))
 
 
@@ -93,10 +96,10 @@ def check_client(client: str, known: Collection[str]) -> None:
 
 
 def model_name(text: str, known: Collection[str], client: str | None = None) -> tuple[str | None, str]:
-    """Return the client and the model of the text `MODEL` or `CLIENT:MODEL`.
+    """Return the client and the model that `MODEL` or `CLIENT:MODEL` names.
 
-    If the text names no client, the client is `client`. Raises `UserError` if the text names another client than
-    `client`, or if its prefix looks like a misspelled client.
+    If `text` names no client, the client is `client`. Raises `UserError` if `text` names another client than `client`,
+    or if its prefix looks like a misspelled client.
     """
     prefix, colon, rest = text.partition(":")
     if not text.strip() or (colon and prefix in known and not rest.strip()):
@@ -163,7 +166,10 @@ def _presets(settings: AgentSettings, category: str | None, project: str | None)
 
 
 def _set_fallback(settings: AgentSettings, presets: Iterable[Preset]) -> Iterator[Name]:
-    """Yield the fallback of the first preset that has a fallback, or the general one."""
+    """Yield the fallback models of the first preset that has a fallback.
+
+    If no preset has a fallback, yields the general fallback models of the settings.
+    """
     for preset in presets:
         if preset.fallback is not None:
             yield from preset_fallback(preset, settings)
@@ -188,7 +194,8 @@ def _candidate(settings: AgentSettings, name: Name, presets: Iterable[Preset]) -
 def _is_unstable(settings: AgentSettings, name: Name, presets: Iterable[Preset]) -> bool:
     """Return whether the settings call this model unstable.
 
-    The model's own table decides. If this table does not have the key, a preset decides, but only about its own model.
+    The model's own table decides. If this table does not have the key, the presets decide. The key of a preset applies
+    only to the preset's own model.
     """
     client, model = name
     if model is None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def check_names(settings: AgentSettings) -> None:
-    """Raise `BadKey` for the first name that is unknown or does not fit."""
+    """Raise `BadKey` for the first name that is unknown or is not allowed at its key."""
     known = known_clients(settings)
     for name, client in settings.clients.items():
         where = ("agents", "clients", name)
@@ -77,7 +77,7 @@ def _check_described(name: str, client: ClientSettings, where: Where) -> None:
 
 
 def _check_preset(preset: Preset, settings: AgentSettings, where: Where) -> None:
-    """Raise `BadKey` for an unknown client, or for a model that is named twice."""
+    """Raise `BadKey` for a wrong client, model, fallback or `unstable` in a preset."""
     if preset.client is not None:
         _check((*where, "client"), check_client, preset.client, known_clients(settings))
     _check((*where, "model"), own_name, preset, settings)

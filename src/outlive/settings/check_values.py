@@ -31,7 +31,10 @@ class BadKey(Exception):
 
 
 def checked(table: Table, found: Mapping[str, Any], where: Where = ()) -> dict[str, Any]:
-    """Return the values of a table, by key. Raise `BadKey` for a wrong key or value."""
+    """Return the checked values of a table, by key.
+
+    Raises `BadKey` for a wrong key or value.
+    """
     keys = {key.name: key for key in table.keys}
     tables = {each.name: each for each in table.tables}
     values: dict[str, Any] = {}
@@ -49,7 +52,7 @@ def checked(table: Table, found: Mapping[str, Any], where: Where = ()) -> dict[s
 
 
 def _entries(table: Table, found: Mapping[str, Any], where: Where) -> dict[str, Any]:
-    """Return the values of the tables that the user named."""
+    """Return the checked values of tables whose names the user chooses, by name."""
     values = {}
     for name, each in found.items():
         here = (*where, name)
@@ -90,7 +93,10 @@ def _table(value: object, where: Where) -> Mapping[str, Any]:
 
 
 def _value(key: Key, value: object, where: Where) -> Any:
-    """Return the value of a key, converted for its kind. Raise `BadKey` if not valid."""
+    """Return the value of a key, converted as the kind of the key requires.
+
+    Raises `BadKey` if the value is not valid.
+    """
     try:
         found = _CHECKS[key.kind](key, value)
     except UserError as error:
@@ -167,9 +173,9 @@ def _choice(key: Key, value: object) -> object:
 
 
 def _conditions(_: Key, value: object) -> dict[str, Any]:
-    """Return the conditions. Raise TypeError for a value that no JSON value can equal.
+    """Return the conditions of a line.
 
-    Dates and `nan` are such values.
+    Raises TypeError for a value that no JSON value can equal, such as a date or `nan`.
     """
     if not isinstance(value, dict) or not value:
         raise TypeError

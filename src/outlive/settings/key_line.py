@@ -1,4 +1,7 @@
-"""The line of a key in a TOML file. `tomllib` does not report this line."""
+"""The search for the line of a key in a TOML file.
+
+`tomllib` does not report this line.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ _MOST_CANDIDATES, _LONGEST_VALUE = 40, 60
 def line_of(text: str, where: Sequence[str]) -> int | None:
     """Return the number of the line in which a key begins, or None if it is unclear.
 
-    A key begins in a line if the file up to the end of this line has the key, and the file before this line has not.
+    A key begins in a line if the file up to the end of this line has the key, and the file before this line does not
+    have it.
     """
     if len(text) > _MOST_CHARACTERS or not where:
         return None
@@ -29,7 +33,10 @@ def line_of(text: str, where: Sequence[str]) -> int | None:
 
 
 def _first_line(lines: Sequence[str], where: Sequence[str], start: int) -> int | None:
-    """Return the index of the line in which a key begins, from `start` on."""
+    """Return the index of the line in which a key begins, or None if it is not found.
+
+    The search begins at the line with the index `start`.
+    """
     candidates = [at for at in range(start, len(lines)) if where[-1] in lines[at]]
     for at in candidates[:_MOST_CANDIDATES]:
         if _has_key(lines[:at], where) is not False:

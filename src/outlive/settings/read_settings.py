@@ -64,7 +64,7 @@ def read_agent_settings(environ: Mapping[str, str], project: str | None) -> Agen
 
 
 def parse_agent_settings(text: str, path: str) -> AgentSettings:
-    """Return the settings from a text in TOML. Errors name `path`."""
+    """Return the settings that a TOML text contains. Errors name the file `path`."""
     import tomllib  # noqa: PLC0415 - only users with a settings file need this import
 
     try:
@@ -218,7 +218,10 @@ def _preset(found: Mapping[str, Any]) -> Preset:
 
 
 def _projects(found: Mapping[str, Any]) -> dict[str, Preset]:
-    """Return the presets by resolved path, because a task's project is resolved too."""
+    """Return the presets of projects, by resolved path.
+
+    The paths are resolved, because the path of a task's project is resolved, too.
+    """
     presets: dict[str, Preset] = {}
     for name, each in found.items():
         where = ("agents", "projects", name)

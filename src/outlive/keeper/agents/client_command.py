@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def start_of(plan: Plan) -> tuple[tuple[str, ...], dict[str, str], str]:
-    """Return the client's command line, its environment, and the path of the prompt.
+    """Return the client's command line, its environment, and its prompt file's path.
 
     Raises OSError if the files of the attempt are gone.
     """

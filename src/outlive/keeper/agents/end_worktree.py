@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 def end_worktree(plan: Plan, settlement: Settlement) -> Settlement:
     """Remove the agent's worktree if nothing in it has changed.
 
-    Otherwise returns a settlement that names the worktree. This also applies to an attempt that never began, because an
-    earlier attempt may have worked in the worktree.
+    The worktree is not removed while processes of the task are still running. If the worktree remains, the returned
+    settlement names it.
+
+    An attempt that never began may have a changed worktree, too, because an earlier attempt may have worked in the
+    worktree.
     """
     request = plan.launch.agent
     if request is None or request.worktree is None:

@@ -32,11 +32,11 @@ _GO_ON = "The previous attempt was interrupted. Continue where it stopped."
 
 
 def begin_next(plan: Plan, files: AttemptFiles, result: AgentResult, row: Attempt) -> Attempt:
-    """Write how the next attempt begins after a failed attempt, and return its row.
+    """Write the files with which an agent's next attempt begins. Return its row.
 
-    Raises OSError if the files cannot be written. If the same model is tried again, the attempt waits for as long as
-    the provider asked for, but at most one hour. The limits of the task apply to all its attempts together. So the
-    start contains the cost, tokens and turns of all earlier attempts.
+    `result` is the result of the failed attempt. If the same model is tried again, the next attempt waits for as long
+    as the provider asked for, but at most one hour. The limits of the task apply to all its attempts together. So the
+    files contain the cost, tokens and turns of all earlier attempts. Raises OSError if the files cannot be written.
     """
     request = plan.launch.agent
     assert request is not None  # noqa: S101 - only agent tasks have a result
@@ -95,8 +95,8 @@ def unavailable_models(home: Home) -> set[tuple[str, str | None]]:
 def has_forgotten_session(files: AttemptFiles, result: AgentResult) -> bool:
     """Return whether the client did not find the session that it had to continue.
 
-    A client that is killed may not have saved its session. Returns True only if Outlive chose the session. If the user
-    named the session, the error is reported to the user instead.
+    The session may be missing because an earlier client was killed before it had saved the session. Returns True only
+    if Outlive chose the session. If the user named the session, the error is reported to the user instead.
     """
     start = read_start(files)
     has_begun = result.turns > 0 or result.calls > 0
@@ -105,7 +105,7 @@ def has_forgotten_session(files: AttemptFiles, result: AgentResult) -> bool:
 
 
 def first_start(request: AgentRequest) -> AgentStart:
-    """Return how the first attempt begins.
+    """Return the client, the model and the session of the first attempt.
 
     The attempt uses the first candidate, in a new session or in the session that the user resumes.
     """
@@ -125,11 +125,11 @@ def first_start(request: AgentRequest) -> AgentStart:
 def next_start(
     launch: Launch, last: AttemptFiles, result: AgentResult, unavailable: Collection[tuple[str, str | None]]
 ) -> tuple[AgentStart, str]:
-    """Return how the next attempt begins after a failed attempt, and its prompt.
+    """Return the client, model and session of the next attempt, and its prompt.
 
     If the model was unavailable, the next candidate is tried. Otherwise the same candidate is tried again. If the
-    failed attempt has called tools, its work is continued. The same client continues the session. Another client begins
-    a new session, with a prompt that mentions the failed attempt.
+    failed attempt has called tools, the next attempt continues its work. The same client continues the session. Another
+    client begins a new session, with a prompt that mentions the failed attempt.
     """
     request, before = launch.agent, read_start(last)
     assert request is not None  # noqa: S101 - only agent tasks have such attempts
@@ -172,7 +172,7 @@ def _continued(chosen: Candidate, session: str, before: AgentStart | None, resul
 
 
 def _with_spent(start: AgentStart, before: AgentStart | None, result: AgentResult) -> AgentStart:
-    """Return the start with the cost, tokens and turns of all earlier attempts."""
+    """Add the cost, tokens and turns of all earlier attempts to a start."""
     cost, tokens, turns = (0.0, 0, 0) if before is None else (before.spent_usd, before.spent_tokens, before.spent_turns)
     return start.but(
         spent_usd=cost + (result.cost_usd or 0.0),
@@ -182,7 +182,10 @@ def _with_spent(start: AgentStart, before: AgentStart | None, result: AgentResul
 
 
 def known_at_start(request: AgentRequest, start: AgentStart) -> AgentResult:
-    """Return the result for the row of an attempt that has not begun."""
+    """Return the result to store for an attempt that has not begun.
+
+    Only the client, the model and the session are known at this time.
+    """
     return AgentResult(
         client=start.client,
         model=start.model,
@@ -193,7 +196,10 @@ def known_at_start(request: AgentRequest, start: AgentStart) -> AgentResult:
 
 
 def claims_of(launch: Launch, start: AgentStart) -> tuple[Claim, ...]:
-    """Return the claims of an attempt: those of the launch, and those of the model."""
+    """Return the claims of an attempt: those of its task, and those of its model.
+
+    A claim limits how many attempts with the same claim run at once.
+    """
     request = launch.agent
     assert request is not None  # noqa: S101 - only agent tasks have such attempts
     models = request.candidate(start.client, start.model).claims

@@ -1,6 +1,6 @@
-"""The watch of a running agent: its limits, its repeated calls and its silence.
+"""The check of a running agent for reached limits, repeated calls and silence.
 
-The watch reads the output file, as every later reader does. The client writes the file directly.
+The client writes its output directly into the output file. This module reads the file, as every later reader does.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _SESSION, _START = 3, 19  # positions in the fields of /proc/PID/stat after the 
 
 
 class AgentWatch:
-    """The watch of one attempt of an agent."""
+    """The checks that decide whether a running agent's attempt must be ended."""
 
     def __init__(self, plan: Plan, pids: Callable[[], Iterable[int]], command: int) -> None:
-        """Begin to watch.
+        """Open the output file, and begin to measure the agent's silence.
 
         `pids` returns the pids of the task's living processes. `command` is the pid of the client.
         """
@@ -74,7 +74,7 @@ class AgentWatch:
 
     @property
     def next_look(self) -> float:
-        """Seconds until the next check for silence is due."""
+        """Seconds until the next check for silence, or until `progress` is written."""
         now = time.monotonic()
         check = self._checked_at + self._limit_s() / _CHECKS_PER_LIMIT
         record = self._recorded_at + _PROGRESS_EVERY_S if self._recorded != self._progress else check
@@ -95,7 +95,7 @@ class AgentWatch:
             self._record_progress()
 
     def _record_progress(self) -> None:
-        """Write the result so far into the attempt's file `progress`.
+        """Write the present result into the attempt's file `progress`.
 
         Lists and hand-offs read this file, because reading the whole output would take too long.
         """
@@ -106,7 +106,7 @@ class AgentWatch:
         write_progress(self._plan.files, self._reader.result())
 
     def reason_to_end(self) -> tuple[IntentKind, str] | None:
-        """Return the reason to end the agent now, and a sentence about the reason.
+        """Return why the agent must be ended now: the kind of reason, and a sentence.
 
         Returns None if the agent may go on.
         """
@@ -121,9 +121,9 @@ class AgentWatch:
         return reached
 
     def _silence(self) -> tuple[IntentKind, str] | None:
-        """Return the reason to end the agent if it was silent for too long, or None.
+        """Return why the agent must be ended because of its silence, or None.
 
-        The silence is checked only a few times per limit.
+        The silence is checked only a few times per limit. Between two checks, this function returns None.
         """
         reader, now, limit = self._reader, time.monotonic(), self._limit_s()
         if reader is None or now < self._checked_at + limit / _CHECKS_PER_LIMIT:
@@ -142,7 +142,7 @@ class AgentWatch:
         return "idle_timeout", f"{what} for {limit:.0f} s"
 
     def _limit_s(self) -> float:
-        """Return how long the agent may be silent now."""
+        """Return how many seconds the agent may be silent in its present state."""
         if self._reader is None:
             return self._patience.tool_s
         if self._reader.has_ended:
@@ -154,9 +154,9 @@ class AgentWatch:
     def _tool_runs(self) -> bool:
         """Return whether a tool runs that the client has not reported.
 
-        After the limit for tools, a running tool does not count any more. All clients start the shell tool in a new
-        Unix session. So a process counts as a tool if it is in another Unix session than the client, and was started
-        after the last progress.
+        Returns False if the agent has been silent for longer than the limit for tools. All clients start the shell tool
+        in a new Unix session. So a process counts as a tool if it is in another Unix session than the client, and was
+        started after the last progress.
         """
         if time.monotonic() - self._progressed_at >= self._patience.tool_s:
             return False
@@ -170,7 +170,10 @@ class AgentWatch:
         return False
 
     def finish(self, evidence: Evidence) -> AgentResult | None:
-        """Return the result of the whole output after the client's end. Write the answer."""
+        """Read the rest of the output, write the answer file, and return the result.
+
+        The keeper calls this after the client has ended.
+        """
         self.read()
         if self._reader is None:
             return None

@@ -1,8 +1,8 @@
 """The git worktree of an agent task.
 
-The worktree is added before the launch. At the end, it is removed if nothing in it has changed. It lies below the state
-directory, on a branch that is named after the task. Outlive runs the git program of the user, but no hook of the
-repository.
+The worktree is added before the launch. At the end of the task, the worktree is removed if nothing in it has changed.
+It lies below the state directory, on a branch that is named after the task. Outlive runs the git program of the user,
+but git runs no hook of the repository.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _ADD_S, _LOOK_S = 300, 60
 # Without these options, a hook or a file-system monitor of the repository would run before the agent, and with the
 # rights of the keeper.
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
-# With one of these variables, git would use another repository than that of the directory.
+# If one of these variables were set, git would use the repository that the variable names.
 _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX")
 
 
 def head_commit(directory: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the top directory and the commit of a directory's worktree.
+    """Return the top directory and the current commit of a directory's worktree.
 
     Raises `UserError` if the directory is in no git repository, or if the repository has no commit.
     """
@@ -58,8 +58,8 @@ def has_changed(worktree: Worktree, environ: Mapping[str, str]) -> bool:
     """Return whether the worktree has, or had, commits or changes of its own.
 
     A worktree that cannot be read counts as changed. A worktree with ignored files counts as changed, because only its
-    agent can have made these files. A worktree in which another commit was checked out also counts as changed, because
-    that commit may be on no branch.
+    agent can have made these files. A worktree in which a commit other than its first commit was checked out counts as
+    changed, because that commit may be on no branch.
     """
     if not os.path.isdir(worktree.path):
         commit = _git(environ, worktree.repository, "rev-parse", "--verify", "--quiet", f"refs/heads/{worktree.branch}")
@@ -76,12 +76,12 @@ def has_changed(worktree: Worktree, environ: Mapping[str, str]) -> bool:
 
 
 def remove(worktree: Worktree, environ: Mapping[str, str]) -> bool:
-    """Remove an unchanged worktree and its branch. Return whether both are gone."""
+    """Remove an unchanged worktree and its branch. Return whether it is gone."""
     # Without --force, git refuses if the worktree has changed since `has_changed` has checked it.
     done = _git(environ, worktree.repository, "worktree", "remove", worktree.path)
     if done.returncode != 0:
         return not os.path.isdir(worktree.path)
-    # Name the expected commit. Then git does not delete a branch that has moved meanwhile.
+    # With the expected commit, git deletes the branch only if the branch still points to this commit.
     _git(environ, worktree.repository, "update-ref", "-d", f"refs/heads/{worktree.branch}", worktree.base)
     return True
 

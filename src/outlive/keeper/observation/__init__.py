@@ -1,1 +1,1 @@
-"""The observation of one attempt, as the keeper starts and ends it."""
+"""The steps with which a keeper starts and ends the observation of an attempt."""

@@ -29,7 +29,8 @@ def reason_not_to_observe(plan: Plan, *, keeps_privileges: bool) -> str | None:
 def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
     """Return why the observation would harm the command, or None if it would not.
 
-    A limit of CPU time also applies to keeper and witness. If the limit killed them, the observed calls would fail.
+    A limit of CPU time applies to the keeper and the witness, too. If the limit killed them, the observed calls would
+    fail.
     """
     if has_limited_cpu_time():
         return _LIMITED
@@ -49,7 +50,10 @@ def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
 
 
 def _can_observe(home: Home, *, keep_privileges: bool) -> bool:
-    """Return whether system calls can be observed on this machine, cached per boot."""
+    """Return whether system calls can be observed on this machine.
+
+    The answer is cached until the next boot.
+    """
     from outlive.observe.seccomp.self_test_cache import answer_known  # noqa: PLC0415 - only observed commands need this import
 
     known = answer_known(home, keep_privileges=keep_privileges)

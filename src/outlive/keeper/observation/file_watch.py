@@ -1,6 +1,6 @@
 """The watch of a running command's files, in a thread of the keeper.
 
-If the thread fails, the command goes on, and its files are compared at the end.
+If the thread fails, the command goes on. At its end, its files are compared with the first snapshot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WITHOUT = "to have its files watched, run `pip install 'outlive[watch]'`"
 
 
 class Watch:
-    """The watch of one attempt."""
+    """A thread that records the changes to the files of one attempt."""
 
     def __init__(self, snapshots: TaskSnapshots, journal: Journal, note: Callable[..., None]) -> None:
         self._snapshots = snapshots
@@ -69,11 +69,11 @@ class Watch:
             os.close(kept)
 
     def wait_for_begin(self, seconds: float) -> None:
-        """Wait until the files are watched or the watch has failed, at most `seconds`."""
+        """Wait at most `seconds` until the files are watched or the watch has failed."""
         self._begun.acquire(timeout=seconds)
 
     def stop(self) -> dict[str, str]:
-        """Stop the watch. Return the changed paths, each with its state before."""
+        """Stop the watch. Return the changed paths, with their states before the change."""
         self._is_over = True
         if self._watcher is not None:
             self._watcher.stop()

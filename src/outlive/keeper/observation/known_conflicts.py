@@ -1,8 +1,8 @@
 """Programs that could not do their work because they were observed.
 
 Such a program gains privileges when it is executed, or supervises system calls itself. The next launch of the program
-is not observed. A program is recognized by its name. If the text of a command does not name the program, a checksum of
-the command's text and directory is compared instead.
+is not observed. A program is recognized by its name. A command whose text does not name the program is recognized by a
+checksum of the command's text and directory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _MOST_BYTES = 1 << 16
 
 
 def met_before(plan: Plan, what: What) -> tuple[list[str], bool]:
-    """Return the known program names, and whether this very command is known."""
+    """Return the names of the known programs, and whether this command is known.
+
+    `what` selects the programs that gain privileges, or those that supervise system calls.
+    """
     lines = _lines(plan, what)
     return [line for line in lines if line and " " not in line], bool(lines) and _line_of_command(plan) in lines
 
@@ -43,7 +46,10 @@ def remember(plan: Plan, *, gaining: Collection[str], supervising: Collection[st
 
 
 def _line_of_command(plan: Plan) -> str:
-    """Return the line for this command, in a form that no program name has."""
+    """Return the line that stands for this command in the file of known programs.
+
+    The line contains a space, so it is not taken for the name of a program.
+    """
     text = "\0".join((plan.launch.cwd, *plan.launch.argv))
     return f"command {crc32(text.encode('utf-8', 'surrogateescape')):08x}"
 

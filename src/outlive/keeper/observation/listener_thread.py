@@ -29,7 +29,10 @@ _OTHER_NAMES = "the locale is not UTF-8: names that are not ASCII may be shown w
 
 
 class ListenerThread:
-    """The listener thread of one attempt. The keeper calls its methods in this order."""
+    """The listener thread of one attempt.
+
+    The keeper calls the methods in the order in which they are defined here.
+    """
 
     _snapshots: TaskSnapshots
 
@@ -40,7 +43,7 @@ class ListenerThread:
         self.unseen: str | None = None
         """Why no calls are observed. None if calls are observed."""
         self.is_shared = False
-        """Whether the command runs in a repository. Also True if this is unknown."""
+        """Whether the command runs in a repository. True if this is unknown."""
         self._page: Any = None
         self._command = 0
         self._listener: int | None = None
@@ -51,7 +54,10 @@ class ListenerThread:
         start_new_thread(self._answer_calls, ())
 
     def take_listener(self, command: int, snapshots: TaskSnapshots) -> None:
-        """Copy the child's listener before the go, because the child then closes it."""
+        """Copy the child process's listener, which the child closes after its go.
+
+        So the keeper must call this before it sends the go.
+        """
         self._command, self._snapshots = command, snapshots
         try:
             self._listener = self._shared_listener.of_keeper(command)
@@ -59,13 +65,13 @@ class ListenerThread:
             self._is_out_of_reach = True
 
     def answer_exec(self) -> None:
-        """Let the thread answer the exec of the command, which has received its go."""
+        """Let the thread answer the command's exec, after the keeper has sent the go."""
         if self._is_out_of_reach:
-            os._exit(1)  # this keeper cannot answer the command's calls, but its witness can after the keeper's death
+            os._exit(1)  # this keeper cannot answer the command's calls, but its witness answers them after this exit
         self._has_begun.release()
 
     def observe(self) -> None:
-        """Let the thread load the observer, and answer every other call."""
+        """Let the thread load the observer, and answer all calls after the exec."""
         self._may_load.release()
 
     def wait_until_loaded(self) -> None:
@@ -112,7 +118,7 @@ class ListenerThread:
             self._is_over.release()
 
     def _answer_first(self, listener: int) -> None:
-        """Let the command be executed."""
+        """Answer the exec of the command, so that the command is executed."""
         from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - the imported module is already loaded
 
         waiting = poll()
@@ -125,7 +131,7 @@ class ListenerThread:
         let_continue(listener, received(self._page))
 
     def _load_observer(self, listener: int) -> Observer | None:
-        """Return the observer of the calls. None if it cannot be loaded."""
+        """Return the observer of the calls, or None if it cannot be loaded."""
         try:
             from outlive.linux.seccomp import prepare_filter  # noqa: PLC0415
             from outlive.observe.git.repository import find_repository  # noqa: PLC0415
@@ -158,7 +164,7 @@ class ListenerThread:
         return observer
 
     def _notify_of_overlap(self, top: str) -> None:
-        """Search in a further thread for tasks that write in the same worktree."""
+        """Start a thread that searches for other tasks that write in this worktree."""
         try:
             from outlive.keeper.observation.overlap_notice import notify_of_overlap  # noqa: PLC0415 - only tasks that write to existing files need this import
         except ImportError:
@@ -166,4 +172,4 @@ class ListenerThread:
         try:
             start_new_thread(notify_of_overlap, (self._plan, top))
         except RuntimeError:
-            return  # no session learns of the overlap while the tasks run, but the notices of their endings mention it
+            return  # the notices about the ends of the tasks will mention the overlap

@@ -15,7 +15,7 @@ attempt's file `effects`, with a line for each observed change.
 | | watch | watches the files, if no calls are observed |
 | `.record_end` | keeper | records how the command left the main paths, before any waiter is notified of the end |
 | `.finish` | keeper | records the other paths after the end is reported, and returns a `FinishedObservation` |
-| `.wait` | keeper | waits until the listener thread has answered the last process that the command left running |
+| `.wait` | keeper | waits until no process is left whose calls the listener thread must answer |
 """
 
 from __future__ import annotations
@@ -50,29 +50,35 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def load() -> None:
-    """Import the modules of an observation, which a spawner does once for all keepers."""
+    """Import the modules that an observation needs.
+
+    A spawner does this once for all its keepers.
+    """
     from outlive.linux.seccomp import prepare_filter  # noqa: PLC0415
 
     prepare_filter()
 
 
 class JournalFile:
-    """The journal of an attempt, for lines that are written at once."""
+    """The journal of an attempt, to which each line is written immediately."""
 
     def __init__(self, path: str) -> None:
         self.fd = os.open(path, _CREATE | os.O_APPEND, 0o600)
         self.wall = time.time_ns() - time.monotonic_ns()
 
     def now(self) -> int:
-        """Return microseconds since 1970. Setting the clock during the task has no effect."""
+        """Return the time in microseconds since 1970.
+
+        Setting the clock while the task runs has no effect on the returned times.
+        """
         return (self.wall + time.monotonic_ns()) // 1000
 
     def gap(self, words: str) -> str:
-        """Return the journal line that says what was not observed."""
+        """Return the journal line that states what was not observed."""
         return f"{self.now()}\tgap\t0\t-\t{words}\n"
 
     def note(self, operation: str, *words: str) -> None:
-        """Write one line with these fields."""
+        """Write one line with an operation and its fields."""
         from outlive.observe.journal import escaped  # noqa: PLC0415 - the imported module is already loaded
 
         fields = "".join(f"\t{escaped(word)}" for word in words)
@@ -111,7 +117,7 @@ class PreparedObservation:
             )
 
     def prepare(self, send: Callable[[bytes], None]) -> None:
-        """Start the listener thread. Tell the child process whether the thread answers."""
+        """Start the listener thread. Tell the child process whether calls are answered."""
         if self.shared_listener is not None:
             try:
                 self._calls = ListenerThread(self._plan, self.shared_listener, self._journal)
@@ -135,7 +141,7 @@ class PreparedObservation:
             running.snapshot_before_begin()
             let_begin()
         else:
-            sys.setswitchinterval(_SHORT_TURN)  # with longer turns, one thread could delay the urgent work of the other
+            sys.setswitchinterval(_SHORT_TURN)  # otherwise one thread could delay the urgent work of the other
             self._calls.take_listener(command, self._snapshots)
             let_begin()
             self._calls.answer_exec()
@@ -170,7 +176,10 @@ class RunningObservation:
         return self._reason if self._calls is None else self._calls.unseen
 
     def snapshot_before_begin(self) -> None:
-        """Take all snapshots before the command begins, if no calls are observed."""
+        """Take the snapshots before the command begins.
+
+        This is needed only if no calls are observed.
+        """
         self._journal.note("unseen", self._reason or "")
         self._snapshots.take_before()
         until = time.monotonic() + _BEGINS_UNSEEN_AFTER
@@ -180,18 +189,18 @@ class RunningObservation:
             self._watch.wait_for_begin(max(0.0, until - time.monotonic()))
 
     def observe_calls(self) -> None:
-        """Let the listener thread answer every call, after the launcher has its answer."""
+        """Let the listener thread answer all calls, after the launcher was answered."""
         self._may_observe = True
         if self._calls is not None:
             self._calls.observe()
 
     def compare_files(self) -> None:
-        """Take the snapshot of all files, now that the command has run for a moment."""
+        """Take a snapshot of all files, after the command has run for a short time."""
         if self._watch is None:
             self._take_all()
 
     def _take_all(self, *, is_late: bool = True) -> None:
-        """Take a snapshot of all files. Watch them if calls are not observed."""
+        """Take a snapshot of all files. Watch the files if no calls are observed."""
         unseen = self._unseen
         wants_watch = unseen is not None and self._plan.launch.observe in ("auto", "watch")
         is_taken = self._snapshots.take_all(is_all=unseen is not None, for_watching=wants_watch, is_late=is_late)
@@ -211,10 +220,11 @@ class RunningObservation:
             return
 
     def record_end(self) -> None:
-        """Record how the first touched paths and the repository were left.
+        """Record in which state the command left its paths and the repository.
 
-        Waiters are not released before this step, because they may change the paths. If very many paths were touched,
-        `finish` records the rest. Outside of repositories, `finish` records every path.
+        Processes that wait for the end are notified only after this step, because they may change the paths. If the
+        command touched very many paths, `finish` records the rest. Outside of repositories, `finish` records every
+        path.
         """
         self._snapshots.note_end()
         self._ended_at = self._journal.now()
@@ -264,7 +274,10 @@ class RunningObservation:
         return f"{line}\t{self._ended_at}\n" if is_late else f"{line}\n"
 
     def finish(self) -> FinishedObservation:
-        """Record how the other touched paths were left, and compare all files."""
+        """Record the final states of the remaining paths, and compare all files.
+
+        The files are compared with the first snapshot.
+        """
         assert self._may_observe, "observe_calls() comes before finish()"  # noqa: S101 - without this check, a wrong order would block forever
         if self._calls is not None:
             self._calls.wait_until_loaded()
@@ -291,14 +304,17 @@ class RunningObservation:
         return FinishedObservation(self._calls)
 
     def _remember_conflicts(self) -> None:
-        """Store the programs that the observation hindered, for their next launch."""
+        """Store which programs failed because they were observed.
+
+        The next launch of these programs is not observed.
+        """
         if self._observer is not None and (self._observer.met_gaining or self._observer.met_supervising):
             from outlive.keeper.observation.known_conflicts import remember  # noqa: PLC0415 - only commands with a conflict need this import
 
             remember(self._plan, gaining=self._observer.met_gaining, supervising=self._observer.met_supervising)
 
     def _still_open(self, paths: Sequence[str]) -> Iterator[str]:
-        """Yield a line about files that the task's remaining processes can still write."""
+        """Yield a journal line about files that remaining processes can still write."""
         from outlive.observe.seccomp.recheck import open_for_writing  # noqa: PLC0415 - the imported module is already loaded
 
         still = open_for_writing(frozenset(paths), time.monotonic() + _OBSERVER_WRITES_WITHIN)
@@ -313,12 +329,12 @@ class RunningObservation:
 
 
 class FinishedObservation:
-    """The observation of a settled attempt, whose processes may still live."""
+    """The observation of a settled attempt, some of whose processes may be alive."""
 
     def __init__(self, calls: ListenerThread | None) -> None:
         self._calls = calls
 
     def wait(self) -> None:
-        """Wait until the listener thread has answered the last filtered process."""
+        """Wait until no process is left whose calls the listener thread must answer."""
         if self._calls is not None:
             self._calls.wait()

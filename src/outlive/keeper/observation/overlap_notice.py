@@ -1,7 +1,8 @@
 """The notice of an overlap: two running tasks that write in one git working tree.
 
-Every keeper checks once, right after its task's first write to a file that existed before. By then this write is in the
-task's own journal. So of two tasks, the task that writes later finds the write of the other.
+Every keeper checks once, right after its task's first write to a file that existed before. At this time, the write is
+already in the task's own journal. So of two tasks, the keeper of the task that writes later finds the other task's
+write.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def notify_of_overlap(plan: Plan, top: str) -> None:
     """Notify the sessions of all tasks that write in a working tree.
 
-    The sessions of our own task are notified, too.
+    The session of this keeper's own task is notified, too.
     """
     try:
         with SqliteLedger(plan.home.ledger, datetime.now(UTC), create=False) as ledger:
@@ -39,7 +40,7 @@ def notify_of_overlap(plan: Plan, top: str) -> None:
                         ledger.note_overlap(task, attempt)
             deliver_if_owed(plan.home, ledger)
     except (OSError, OutliveError):
-        pass  # the notices of the endings will mention the overlap
+        pass  # the notices about the ends of the tasks will mention the overlap
 
 
 def _may_overlap(launch: Launch, other: Task) -> bool:
@@ -49,9 +50,9 @@ def _may_overlap(launch: Launch, other: Task) -> bool:
 
 
 def _attempts_to_notify(plan: Plan, other: Task) -> list[tuple[str, int]]:
-    """Return the attempts whose sessions are notified.
+    """Return the attempts whose sessions are notified of the overlap.
 
-    If one session launched both tasks, this is only the attempt of the task with the greater id.
+    If one session launched both tasks, only the attempt of the task with the greater id is returned.
     """
     found = [(plan.launch.id, plan.files.number), (other.id, other.current.number)]
     is_one = plan.launch.session is not None and plan.launch.session == other.launch.session

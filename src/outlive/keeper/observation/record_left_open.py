@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Task
     from outlive.keeper.plan import Plan
 
-# If a task left more paths changed, no path is recorded, and readers replay the journal instead. More rows would make
-# the ledger slow for every process.
+# If a task left more paths changed than this, no path is recorded, and readers replay the journal instead. More rows
+# would make the ledger slow for every process.
 _MOST = 50_000
 
 
 def changed_nothing(plan: Plan) -> bool:
-    """Return whether a task was observed to change nothing in its first attempt."""
+    """Return whether this is the first attempt, and was observed to change nothing."""
     try:
         return plan.files.number == 1 and is_bare(plan.files.effects)
     except OSError:
@@ -34,7 +34,8 @@ def changed_nothing(plan: Plan) -> bool:
 def record_left_open(home: Home, ledger: SqliteLedger, task: Task) -> bool:
     """Record the paths that an unsuccessful task left changed.
 
-    Returns False for a task that runs or has succeeded, or that left too many paths.
+    Returns False, and records nothing, if the task is running or has succeeded, if it left too many paths changed, or
+    if the paths cannot be found or written.
     """
     number = task.current.number
     if task.current.settled_at is None or task.state == "succeeded":

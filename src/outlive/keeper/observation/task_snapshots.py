@@ -3,7 +3,7 @@
 The snapshot before the command has only a few small files, because a launch waits for it. A fork reads all files while
 the command runs, and again after the settlement. If no calls are observed, only the first snapshot of all files shows
 the files as the command found them. So the command waits a short time for this snapshot. A snapshot that takes longer
-counts as late.
+counts as late, because it may contain changes by the command.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class TaskSnapshots:
     def take_all(self, *, is_all: bool = False, for_watching: bool = False, is_late: bool = True) -> bool:
         """Take a snapshot of all files in a fork. Return whether the fork was started.
 
-        Outside of repositories, no snapshot is taken. With `is_all`, no calls are observed, so the snapshot is
-        completed even if the command ends first.
+        Outside of repositories, no snapshot is taken. `is_all` means that no calls are observed. Then the snapshot is
+        completed even if the command ends before it is complete.
         """
         if self._first is not None:
             return True
@@ -117,12 +117,18 @@ class TaskSnapshots:
         return True
 
     def wait_for_all(self, seconds: float) -> None:
-        """Wait for the snapshot of all files. If it takes too long, it counts as late."""
+        """Wait at most `seconds` for the snapshot of all files.
+
+        If the snapshot takes longer, it counts as late.
+        """
         if self._work is not None and not self._work.is_done_within(seconds):
             self.is_late = True
 
     def baseline(self) -> int | None:
-        """Return a descriptor of the complete first snapshot. The caller closes it."""
+        """Return a descriptor of the complete first snapshot, or None if there is none.
+
+        The caller closes the descriptor.
+        """
         if self._work is None or self._baseline is None:
             return None
         self._work.wait()
@@ -133,7 +139,10 @@ class TaskSnapshots:
         self._quick = self._keep_quick(self._files.after, own, is_end=True)
 
     def compare(self, seen: Collection[str], own: Sequence[str]) -> None:
-        """Compare all files with the first snapshot, except the paths that were `seen`."""
+        """Compare all files with the first snapshot.
+
+        The paths in `seen` are left out, because their changes were observed.
+        """
         if self._quick is None:
             self.take_after(own)
         quick = self._quick

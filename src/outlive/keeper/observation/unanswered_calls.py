@@ -23,9 +23,10 @@ _SINCE = re.compile(rb"^\d+\tunobserved\t", re.MULTILINE)
 def note_unanswered(files: AttemptFiles) -> str | None:
     """Note in the journal that the attempt's calls are not answered any more.
 
-    Returns the sentence for the ending, or None if the calls were not observed. It is unknown when keeper and witness
-    died, but the calls were observed until the last line of the journal. A keeper that does not observe calls writes an
-    `unseen` line first. So an empty journal belongs to an observed command.
+    Returns the sentence to record with the attempt's end, or None if the calls were not observed. It is unknown when
+    the keeper and the witness died. So the note has the time of the last line in the journal, because the calls were
+    observed until then. A keeper that does not observe calls writes an `unseen` line first. So an empty journal belongs
+    to an observed command.
     """
     try:
         fd = os.open(files.effects, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -41,10 +42,10 @@ def note_unanswered(files: AttemptFiles) -> str | None:
                 operation = "unobserved" if _SINCE.search(journal) is None else "gap"
                 is_told = journal.find(UNANSWERED.encode("ascii")) >= 0
         if not is_told:
-            # A kill may tear the line that the keeper was writing. The NUL ends that line and makes it invalid.
+            # The keeper may have been killed while it wrote a line. The NUL ends this line and makes it invalid.
             os.write(fd, f"\0\n{last_line_at}\t{operation}\t0\t-\t{UNANSWERED}\n".encode("ascii"))
     except OSError:
-        pass  # the disk is full, but the ending still contains the sentence
+        pass  # the disk is full, but the caller still records the sentence
     finally:
         os.close(fd)
     return UNANSWERED

@@ -1,8 +1,8 @@
 """The output cap of a running command, enforced without polling.
 
 The kernel sends one signal at the next write in the attempt's directory (`F_NOTIFY`, which has no per-user limit). Then
-the keeper checks the size until it stays the same, and requests the signal again. So a silent task does not wake the
-keeper.
+the keeper checks the size repeatedly, until the size stays the same, and requests the next signal. So a silent task
+does not wake the keeper.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class OutputCap:
         self.next_look: float | None = None
 
     def begin(self) -> None:
-        """Watch the output from now on. A command that ends soon does not need this."""
+        """Begin to watch the output. Not needed for a command that ends at once."""
         if self.wake is not None:
             return
         self._directory = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -65,7 +65,7 @@ class OutputCap:
         self.next_look = _FAST
 
     def look(self) -> None:
-        """Compare the size with the cap, and decide when to check again."""
+        """Compare the output's size with the cap, and decide when to check again."""
         before = self._seen
         size = self._check()
         grown = size - before
@@ -76,7 +76,7 @@ class OutputCap:
             self.next_look = None if os.fstat(self._output).st_size == size else _FAST
 
     def _check(self) -> int:
-        """Compare the size with the last size, the command's position and the cap."""
+        """Check whether the output was truncated, apply the cap, and return the size."""
         # The position is read first. If it were read last, a command that prints meanwhile would move it beyond the
         # size, which would look like a truncation.
         position = os.lseek(self._output, 0, os.SEEK_CUR)
@@ -94,7 +94,7 @@ class OutputCap:
         return size
 
     def final(self) -> OutputSize:
-        """Apply the cap a last time, and return the size at the end."""
+        """Apply the cap a last time, and return the final size of the output."""
         try:
             size = self._check()
         except OSError:

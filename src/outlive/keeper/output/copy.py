@@ -1,4 +1,7 @@
-"""The copy of a foreign process's output. The process's own file is not changed."""
+"""The copy of the output of a process that Outlive did not start.
+
+The file to which the process writes is not changed.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ class OutputCopy:
         self._next = int(process.get("skipped", 0)) + os.fstat(held.output).st_size
         self._source: int | None = None
         self.wake: int | None = None
-        """A descriptor that is readable when the file has grown.
+        """A descriptor that is readable when the copied file has grown.
 
-        None if the file cannot be watched. Then the file is copied at the end.
+        None if the file cannot be watched. Then the file is copied when the process has ended.
         """
         try:
             # Open the file through /proc, because it may have been renamed or deleted.

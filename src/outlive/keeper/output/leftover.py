@@ -1,6 +1,6 @@
 """The output cap after the end of a task, while leftover processes still write.
 
-The settled task's keeper stays, without any lock, until no process of the task has the output open.
+The keeper of the settled task continues, without any lock, until no process of the task has the output open.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_WATCHED = 64
 def keep_cap(watch: OutputCap, path: str, members: Callable[[], list[Member]]) -> None:
     """Apply the cap until no leftover process has the output open."""
     watch.begin()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps children: their exit status is not needed
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps the children, whose exit status is not needed
     while writers := [member for member in members() if _has_open(member.pid, path)]:
         waiting, opened = poll(), []
         waiting.register(watch.wake or 0, POLLIN)

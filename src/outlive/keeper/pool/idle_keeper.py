@@ -1,4 +1,4 @@
-"""Keepers that are used again: after a short attempt, a keeper takes the next one.
+"""Keepers that take the next attempt after a short attempt has ended.
 
 A new process first copies every memory page that it touches. This is most of the cost of a short task. So a spawner,
 which launches many tasks, keeps a channel to its newest keepers. Each of these keepers keeps a channel to its witness.
@@ -42,7 +42,7 @@ _HELD = ("lock", "control", "done", "record", "output")
 
 
 class IdleKeepers:
-    """The spawner's channels to the keepers that it made last, the oldest first."""
+    """The spawner's channels to its newest keepers, the oldest of these keepers first."""
 
     def __init__(self) -> None:
         self._channels: dict[int, socket] = {}
@@ -55,16 +55,16 @@ class IdleKeepers:
         return bool(self._channels)
 
     def new_channel(self) -> int:
-        """Open a channel. Return the keeper's end, which the caller closes later."""
+        """Open a channel. Return the end for the keeper, which the caller must close."""
         while len(self._channels) >= _MOST_CHANNELS:
-            self._drop(next(iter(self._channels)))  # the oldest keeper has a long task, and is not used again
+            self._drop(next(iter(self._channels)))  # the oldest keeper has a long task, so stop using this keeper
         ours, its = socketpair()
         ours.settimeout(_PATIENCE_S)
         self._channels[ours.fileno()] = ours
         return its.detach()
 
     def give(self, plan: Plan, held: HeldFiles, go: int, ready: int) -> bool:
-        """Send an attempt to an idle keeper. Return False if none is idle."""
+        """Send an attempt to an idle keeper. Return False if no keeper is idle."""
         note = marshal.dumps({**plan.note(), "launch": launch_row(plan.launch)})
         while (channel := self._idle_channel()) is not None:
             try:
@@ -107,7 +107,10 @@ class IdleKeepers:
 
 
 def keep_repeatedly(channel: int, plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
-    """Run one attempt after the other, as long as the spawner sends more."""
+    """Run one attempt after the other, as long as the spawner sends attempts.
+
+    The keeper exits after a fixed number of attempts, and after an attempt that may have left a process or a thread.
+    """
     become_keeper(plan, held, (go, ready, channel))
     marker = open_marker()
     end, idle_witness = socket(fileno=channel), IdleWitness((channel,), marker)

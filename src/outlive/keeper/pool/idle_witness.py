@@ -26,14 +26,17 @@ class IdleWitness:
     """The channel to the keeper's witness, which may wait for the next command."""
 
     def __init__(self, not_for_it: tuple[int, ...], marker: int) -> None:
-        """Begin without a witness. A later witness closes the descriptors `not_for_it`."""
+        """Begin without a witness.
+
+        `not_for_it` are descriptors of the keeper that every later witness must close.
+        """
         self._not_for_it = not_for_it
         self._marker = marker
         self._channel: socket | None = None
         self._pid = 0
 
     def fds(self) -> tuple[int, ...]:
-        """Return the descriptors that the keeper must keep open."""
+        """Return the descriptor of the channel, which the keeper must keep open."""
         return () if self._channel is None else (self._channel.fileno(),)
 
     def start(self, start: witness.Start, not_for_it: tuple[int, ...]) -> None:
@@ -75,7 +78,7 @@ class IdleWitness:
         os._exit(0)
 
     def is_only_child(self) -> bool:
-        """Return whether the witness becomes idle in time, and is the only child."""
+        """Return whether the witness becomes idle in time, and no other child is left."""
         if self._channel is not None:
             try:
                 self._channel.settimeout(_PATIENCE_S)
