@@ -41,7 +41,7 @@ class AgentAttempts:
     def unavailable(self, now: datetime) -> set[tuple[str, str | None]]:
         """Return the clients and models that were found unavailable lately.
 
-        A model counts as unavailable for the time that was given in its answer (`retry_after_s`), but for at least two
+        A model counts as unavailable for the time that its provider has named (`retry_after_s`), but for at least two
         minutes and at most six hours.
         """
         found = set()
