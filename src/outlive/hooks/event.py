@@ -92,7 +92,9 @@ class Event(Value):
     is_headless: bool = False
     """Whether the client is known to exit after this turn, without another prompt."""
     waits_itself: bool = False
-    """Whether the client runs `outlive wait` as its own background command, and notifies its model of the command's end.
+    """Whether the client runs `outlive wait` as its own background command.
+
+    When that command ends, the client notifies its model.
     """
     keeps_messages: bool = False
     """Whether a queued message survives the client's exit. It may then arrive after its notices were presented."""

@@ -30,7 +30,7 @@ class UnheardEnding(Value):
 
     project: str
     origins: tuple[int, ...]
-    """The sessions that are not open and that no open session continues."""
+    """The sessions that no open session continues."""
     kept: tuple[str, ...] = ()
     """Tasks of the sessions in `origins` whose endings another open session receives. These tasks are left out."""
     claimers: tuple[str, ...] = ()

@@ -205,7 +205,7 @@ class Canary:
         yield _finding_of_report(client, "delivery", short, said, "the next tool results report the end of a task")
 
     def _gate(self, client: str, task: str, said: str) -> Finding:
-        """Check that a stop reports an ending, and that its timeout is long enough."""
+        """Check that the hook at a stop reports an ending, and has a long enough timeout."""
         found = _finding_of_report(client, "gate", task, said, "the end of a turn reports ended tasks")
         allowed_s = shortest_timeout_s(client, _STOPS[client], self._environ)
         if not found.works or allowed_s is None or client not in _SLEEPS_IN_HOOK or allowed_s >= _LONG_ENOUGH_S:
