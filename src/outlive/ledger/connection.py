@@ -188,7 +188,10 @@ class LedgerFile:
         (self._lender or self).end_use()
 
     def lend(self, path: str) -> bool:
-        """Count one more use. Return False if this connection cannot be used for the path."""
+        """Let one more object use this connection. Return False if it cannot be used.
+
+        The connection cannot be used for another path than its own, or if it was idle and `resume` fails.
+        """
         if path != self._path:
             return False
         if self._uses:
@@ -199,7 +202,10 @@ class LedgerFile:
         return True
 
     def end_use(self) -> None:
-        """Count one use fewer. After the last use, close the connection or keep it idle."""
+        """End one use of this connection.
+
+        After the last use, the connection is closed or kept idle.
+        """
         self._uses -= 1
         if self._uses:
             fork_safety.leave()

@@ -91,7 +91,7 @@ def tail_lines(home: Home, task: Task, most: int = _TAIL_LINES) -> list[str]:
 
 
 def harmless(value: Any) -> Any:
-    """Return the value with all texts in it changed by `visible`.
+    """Return a value in which all strings are changed by `visible`.
 
     `visible` escapes invisible characters and makes tags harmless. This is needed because a client may show the
     document to its model. Bytes that are not UTF-8 are escaped too, because JSON in this protocol must not have lone

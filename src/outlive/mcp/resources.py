@@ -127,7 +127,7 @@ class Resources:
                 try:
                     await watch(call, task_of(uri), notify, ready.set)
                 except Exception as error:  # noqa: BLE001 - a failed watch must not end the server
-                    # Either the caller may not see the task, or the client is gone. No client must be told in these
+                    # Either the caller may not see the task, or the client is gone. No client must be notified in these
                     # cases.
                     _log.debug("no longer watching %s: %r", uri, error)
             ready.set()

@@ -30,7 +30,7 @@ _MOST_WINDOWS, _MOST_NAMED = 3, 5
 
 
 def act(given: Given) -> int:
-    """Print one task."""
+    """Print everything about one task."""
     if len(given.words) != 1:
         raise UserError("show takes one id", "outlive show ID")
     home, now = context.here_for_reading(), utc_now()
@@ -146,9 +146,9 @@ def _model(attempt: Attempt) -> str:
 
 
 def _overlaps(home: Home, task: Task, effects: Effects) -> Iterator[str]:
-    """Yield lines about work in the task's directory by others than the task.
+    """Yield lines about changes that others made in the task's directory tree.
 
-    These are changes that other tasks, sessions or clients made while the task ran.
+    These are changes by other tasks, by sessions or by clients while the task ran.
     """
     found = overlaps_now(home, task, effects)
     if found:

@@ -30,7 +30,7 @@ def note(home: Home, event: Event, project: str, put: Put) -> None:
     the first of the edits. The task may belong to any project.
     """
     if event.foreign or event.foreign_are_all:
-        from outlive.service.sessions.note_client_tasks import note_foreign  # noqa: PLC0415 - imported here, because few clients run commands in their own background
+        from outlive.service.sessions.note_client_tasks import note_foreign  # noqa: PLC0415 - imported here, because few clients run background commands themselves
 
         closed = note_foreign(home, event.session, project, event.client, event.foreign, are_all=event.foreign_are_all)
         session_files.set_word(home, event.session, "foreign", "some" if event.foreign else "")

@@ -77,7 +77,7 @@ def abandoned_for(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
     """
     if not ClientTasks(ledger).origins():
         return []
-    from outlive.service.sessions.note_client_tasks import abandoned_of  # noqa: PLC0415 - imported here, because few clients run commands in their own background
+    from outlive.service.sessions.note_client_tasks import abandoned_of  # noqa: PLC0415 - imported here, because few clients run background commands themselves
 
     return abandoned_of(ledger, owed)
 

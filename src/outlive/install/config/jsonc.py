@@ -86,7 +86,7 @@ def _with_key(node: Node, key: str | int) -> list[Member]:
 
 
 def find_to_edit(text: str, path: Sequence[str | int]) -> Node | None:
-    """Return the node under a path. Raise `UserError` if one of its keys is duplicate.
+    """Return the node under a path. Raise `UserError` if a key in it is duplicate.
 
     Parsers use the last member with a key, but people often see only the first. An edit of either member could lose a
     setting.

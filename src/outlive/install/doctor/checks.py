@@ -237,7 +237,7 @@ class Canary:
         return self._run([*program(), *words], "")
 
     def _call(self, hooks: Mapping[str, list[list[str]]], event: str, **fields: object) -> str:
-        """Call the hooks of an event, and return their texts for the model."""
+        """Call the hooks for an event, and return the text that a model would get."""
         payload = to_json({"session_id": self._session, "cwd": self._place, "hook_event_name": event, **fields})
         ours = [words for words in hooks.get(event, ()) if "Wake" not in words]
         return " ".join(context_of(self._run(words, payload).stdout) for words in ours)

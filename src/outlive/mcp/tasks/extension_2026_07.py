@@ -59,7 +59,7 @@ class TasksExtension:
         return is_declared(ctx.session)
 
     async def begin(self, call: Call, tool: Tool, given: Arguments) -> dict[str, Any]:
-        """Launch the task of a call, and return the answer with the task."""
+        """Launch the task of a call, and return an answer that names the MCP task."""
         followed = await cross(followed_task.begin, call, tool, given)
         await self._desk.reservations.asked(followed.task.id, followed.poll_s)
         return {"resultType": "task", **_bare(followed)}
