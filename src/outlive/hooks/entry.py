@@ -199,7 +199,7 @@ def _act(event: Event, guard: str, response: Response) -> None:
 def _may_need_advice(event: Event) -> bool:
     """Return whether a command may need advice.
 
-    Only for such a command, the slow module `advice` is imported.
+    The module `advice` is slow to import, so it is imported only for such a command.
     """
     text = (event.command or "").replace("&&", "").replace(">&", "")
     return event.is_background or any(sign in text for sign in _SIGNS)

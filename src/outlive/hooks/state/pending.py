@@ -73,7 +73,7 @@ def _open_states(notices: Notices, owed: OwedBy) -> set[str]:
 def abandoned_for(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
     """Return the background tasks of clients whose end no client will report.
 
-    Only tasks are returned of whose end this session must be notified.
+    These tasks are lost, or their client has exited. The session whose notices are `owed` must be notified of them.
     """
     if not ClientTasks(ledger).origins():
         return []
