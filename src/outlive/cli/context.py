@@ -51,13 +51,13 @@ def _restore(ledger: str) -> None:
 
 
 def directory(given: str | None) -> str:
-    """Return the absolute path of the given directory, or of the current one."""
+    """Return the absolute path of a directory, by default of the current directory."""
     current = current_directory(os.environ)
     return os.path.normpath(os.path.join(current, given)) if given else current
 
 
 def project(directory: str | None = None) -> str:
-    """Return the project of a directory, by default of the current one."""
+    """Return the project of a directory, by default of the current directory."""
     return project_of(directory or current_directory(os.environ))
 
 
@@ -72,8 +72,8 @@ def session(given: str | None) -> str | None:
 def session_or_project(home: Home, given: str | None) -> Selection:
     """Return a selection of the tasks of a session, or else of this project.
 
-    The session is the given one, or by default the session in which this command runs. Outside of a session, the tasks
-    of this project are selected.
+    `given` is the name of the session. By default, the session in which this command runs is used. Outside of a
+    session, the tasks of this project are selected.
     """
     from outlive.ledger.contract import Selection  # imported here, because a launch and its keeper do not need it
 

@@ -82,8 +82,8 @@ def coloured(state: str) -> str:
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], may_go: Sequence[str] = ()) -> list[str]:
     """Return the lines of a table that fits the terminal.
 
-    Long cells of the last column are cut. If the last column would be too narrow, columns of `may_go` are left out, in
-    the order of `may_go`.
+    Long cells of the last column are cut. `may_go` names columns that may be left out. They are left out one after the
+    other, in this order, while the last column would be too narrow.
     """
     wanted = list(range(len(heads)))
     widths = [max(columns_of(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
@@ -107,7 +107,7 @@ def _room(widths: Sequence[int], wanted: Sequence[int]) -> int:
 def ending(attempt: Attempt) -> str:
     """Return how an attempt ended, such as `exit 3`.
 
-    Before the end, returns the attempt's condition, `retrying` for an automatic retry in the queue, or `-`.
+    If the attempt has not ended, returns its condition, `retrying` for an automatic retry in the queue, or `-`.
     """
     if attempt.settled_at is None:
         return attempt.condition or ("retrying" if attempt.automatic and attempt.state == "queued" else "-")
@@ -125,7 +125,7 @@ def lasted(attempt: Attempt, now: datetime) -> str:
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
-    """Return how long ago a moment was, as a text for users, or `-` for None."""
+    """Return how long ago a time was, as a text for users, or `-` for None."""
     return "-" if moment is None else show_duration(now - moment)
 
 

@@ -45,8 +45,9 @@ _OTHER_NAMES = {
     "clean": "sweep",
     "man": "help",
 }
-# Commands that other packages implement, with the module of each. That module parses the arguments itself. It is named
-# here as text and not imported, because the command line must not depend on other packages of its layer.
+# Commands that other packages implement. The value is the module that implements the command and parses its arguments.
+# The module is named here as text and not imported, because the command line must not depend on other packages of its
+# layer.
 ENTRIES = {"hook": "outlive.hooks.entry"}
 
 

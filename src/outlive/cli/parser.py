@@ -47,7 +47,8 @@ class Command(Value):
     `task` stands for task ids, `command` for a command after `--`, and a tuple for exactly the words in it.
     """
     has_command: bool = False
-    """Whether words after `--` are kept apart, as a command or a prompt. Otherwise, they are ordinary words."""
+    """Whether words after `--` are kept apart, as a command or a prompt. Otherwise, they are treated like other words.
+    """
     refuses_words: bool = False
     """Whether the command takes only options, and no words."""
     examples: tuple[tuple[str, str], ...] = ()
@@ -112,7 +113,7 @@ def parse(command: Command, argv: list[str]) -> Given:
 
 
 def _given(command: Command, found: dict[str, Any], words: list[str], after: list[str] | None) -> Given:
-    """Return the options and words of a command line.
+    """Return a `Given` with the options and words that were found.
 
     `after` has the words after `--`, or is None if there was no `--`.
     """
@@ -172,9 +173,9 @@ def _see(command: Command) -> str:
 
 
 def whole_number(text: str) -> int:
-    """Return a text as a whole number of zero or more.
+    """Convert a string to a whole number of zero or more.
 
-    Raises `ValueError` for any other text.
+    Raises `ValueError` for any other string.
     """
     number = int(text)
     if not 0 <= number < 1 << 62:

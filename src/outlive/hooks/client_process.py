@@ -43,7 +43,7 @@ def _is_client(pid: int) -> bool:
 
 
 def mark(pid: int | None) -> str | None:
-    """Return the text that identifies a client's process.
+    """Return a string that identifies a client's process, or None.
 
     Returns None if the process cannot be inspected.
     """
@@ -63,7 +63,10 @@ def lacks_terminal(pid: int) -> bool:
 
 
 def reads_file(pid: int) -> bool:
-    """Return whether stdin of a process is a regular file, to which no person adds."""
+    """Return whether stdin of a process is a regular file.
+
+    A person cannot add prompts to a regular file.
+    """
     try:
         return S_ISREG(os.stat(f"/proc/{pid}/fd/0").st_mode)
     except OSError:

@@ -36,8 +36,8 @@ _DEADLINES_S = {"begin": 5.0, "wake": 0.0}
 # A hook restores the tasks of a lost ledger for at most this time. The next hook continues with the remaining tasks.
 _RESTORING_S = 2.0
 PATIENCE_S = 0.25
-# `guard/advice.py` has no advice about a command without any of these texts, and such a command does not call
-# `outlive`.
+# If a command contains none of these strings, `guard/advice.py` has no advice about the command, and the command does
+# not call `outlive`.
 _SIGNS = ("&", "sleep", "kill", "nohup", "setsid", "disown", "outlive")
 
 
@@ -84,8 +84,8 @@ def _listen(words: list[str], response: Response) -> tuple[Event, str, str]:
 def _read_payload() -> str:
     """Return the payload on stdin.
 
-    Raises `UserError` if the payload is too long. Such a payload is still read to its end, because otherwise the client
-    would get a broken pipe.
+    Raises `UserError` if the payload is too long. The rest of such a payload is still read, because otherwise the
+    client would get a broken pipe.
     """
     parts, length = [], 0
     while part := os.read(0, 1 << 20):
@@ -100,7 +100,7 @@ def _read_payload() -> str:
 def _parse(text: str) -> object:
     """Parse the payload.
 
-    Garbage collection is off meanwhile, because it would take longer than parsing.
+    Garbage collection is off during the parsing, because it would take longer than the parsing itself.
     """
     gc.disable()
     try:
@@ -113,7 +113,8 @@ def _parse(text: str) -> object:
 def _set_deadline(seconds: float, response: Response) -> None:
     """Set the time after which this process exits without an answer.
 
-    0 means no limit. Without a limit, a disk that hangs or a stdin that stays open would block the client.
+    0 means no limit. A limit is needed because a disk that hangs or a stdin that stays open would otherwise block the
+    client.
     """
 
     def give_up(_: int, __: FrameType | None) -> None:
@@ -131,7 +132,10 @@ def _set_deadline(seconds: float, response: Response) -> None:
 
 
 def _keep_from_stopping(event: Event, response: Response) -> None:
-    """Block a stop while the ledger is incomplete, so that no ending is missed."""
+    """Block the session's stop while the ledger is incomplete.
+
+    Otherwise the session could miss endings.
+    """
     if event.kind != "stop" or event.is_again or event.is_sub_agent:
         return
     from outlive.hooks.event import Answer
@@ -148,7 +152,10 @@ def _keep_from_stopping(event: Event, response: Response) -> None:
 
 
 def _restore_within_time(event: Event, response: Response) -> None:
-    """Let this hook restore an incomplete ledger, unless a tool call waits for it."""
+    """Allow this hook to restore an incomplete ledger.
+
+    Hooks before a tool call and hooks of a sub-agent do not restore the ledger. The tool call would have to wait.
+    """
     if event.kind == "tool" or event.is_sub_agent:
         return
     from outlive.ledger.completeness import restore_by
@@ -169,7 +176,7 @@ def _restore_within_time(event: Event, response: Response) -> None:
 
 
 def _act(event: Event, guard: str, response: Response) -> None:
-    """Handle the event, and report a full disk even if the event wrote nothing."""
+    """Handle the event. Then report a full disk, even if the event wrote nothing."""
     from outlive.bundle.home import Home, locate
     from outlive.hooks.state.ledger_check import check_room, has_ledger
 
@@ -190,13 +197,19 @@ def _act(event: Event, guard: str, response: Response) -> None:
 
 
 def _may_need_advice(event: Event) -> bool:
-    """Return whether a command may need advice, so that the slow module is loaded."""
+    """Return whether a command may need advice.
+
+    The module `advice` is slow to import, so it is imported only for such a command.
+    """
     text = (event.command or "").replace("&&", "").replace(">&", "")
     return event.is_background or any(sign in text for sign in _SIGNS)
 
 
 def _handle_session_event(event: Event, response: Response) -> None:
-    """Handle an event other than a tool call. Import only the modules that it needs."""
+    """Handle an event other than a tool call.
+
+    Only the modules that this event needs are imported.
+    """
     from outlive.bundle.home import open_home
 
     home = open_home(os.environ)
@@ -269,7 +282,7 @@ def _start_detached_work(home: Home, event: Event, project: str, response: Respo
 def _find_warning(home: Home, event: Event, guard: str, response: Response) -> str:
     """Return the warning about files that a task has changed and not restored.
 
-    A failure is reported and not raised, because the hook can still give advice without the ledger.
+    A failure is reported on stderr and not raised. The hook can still give advice without the ledger.
     """
     try:
         if guard == "off" or (event.command is None and not event.edits and not event.reads):
@@ -288,7 +301,7 @@ def _find_warning(home: Home, event: Event, guard: str, response: Response) -> s
 def _record_activity(home: Home, event: Event, response: Response) -> None:
     """Record the client's edits and background tasks.
 
-    A failure is reported and not raised.
+    A failure is reported on stderr and not raised.
     """
     from outlive.hooks.events.record_activity import is_worth_noting, note
     from outlive.ledger.connection import hurry
@@ -305,9 +318,9 @@ def _record_activity(home: Home, event: Event, response: Response) -> None:
 
 
 def _deliver_pending(home: Home, event: Event, put: Put) -> None:
-    """Deliver the session's notices, unless the ledger is unchanged since a check.
+    """Deliver the session's notices, unless there are certainly none.
 
-    If the ledger has not changed since a check that found no notices, there are still no notices.
+    If an earlier check found no notices, and the ledger has not changed since that check, there are still no notices.
     """
     from outlive.hooks.state.session_files import word
     from outlive.hooks.state.unchanged import is_quiet, stamp_of

@@ -52,7 +52,8 @@ class Event(Value):
     """Whether the event shows that the model has read every notice that was presented before the event."""
     source: Source = "startup"
     is_unheard: bool = False
-    """Whether the client does not pass the answer to its model. Then the hand-off is given at the next prompt."""
+    """Whether the client does not show the hook's answer to its model. Then the hand-off is given at the next prompt.
+    """
     continues: str | None = None
     """The client's name for the session that this session continues."""
     reason: str | None = None
@@ -63,7 +64,7 @@ class Event(Value):
     Empty if the client reports compactions by an event.
     """
     kept: str | None = None
-    """The notices in the session's history.
+    """The notices that the session's history contains, as text.
 
     This is used only if the client has no transcript file that Outlive can read.
     """
@@ -91,7 +92,10 @@ class Event(Value):
     is_headless: bool = False
     """Whether the client is known to exit after this turn, without another prompt."""
     waits_itself: bool = False
-    """Whether the client runs `outlive wait` in its own background, and notifies its model when that command ends."""
+    """Whether the client runs `outlive wait` as its own background command.
+
+    When that command ends, the client notifies its model.
+    """
     keeps_messages: bool = False
     """Whether a queued message survives the client's exit. It may then arrive after its notices were presented."""
     text: str = ""
@@ -99,17 +103,18 @@ class Event(Value):
     tool: str = ""
     tool_input: Mapping[str, Any] = {}
     command: str | None = None
-    """The text that the tool is about to give to a shell."""
+    """The shell command that the tool is about to run."""
     is_background: bool = False
-    """Whether the client is asked to run `command` in its own background."""
+    """Whether the client is asked to run `command` as a background command of the client."""
     edits: tuple[str, ...] = ()
     """Files that the client's own tools have changed, or for the kind `tool`, files that they are about to change."""
     reads: tuple[str, ...] = ()
     """Files and directories that the client's own tools are about to read. Only events of the kind `tool` have them."""
     foreign: tuple[ClientReport, ...] = ()
-    """Tasks that the client runs in its own background."""
+    """Background tasks that the client runs itself."""
     foreign_are_all: bool = False
-    """Whether `foreign` is complete. Then a known task of the client that is not in `foreign` has ended."""
+    """Whether `foreign` has all running tasks of the client. Then a recorded task that is not in `foreign` has ended.
+    """
     asks_nobody: bool = False
     """Whether the client runs every command without asking the person for permission."""
 
@@ -118,7 +123,7 @@ class Answer(Value):
     """The answer of a hook."""
 
     context: str = ""
-    """A text that the model gets together with its next input."""
+    """Text that the model gets together with its next input."""
     block: str = ""
     """The reason why the session must not stop. The model reads it."""
     tool_input: Mapping[str, Any] | None = None
@@ -126,7 +131,7 @@ class Answer(Value):
     note: str = ""
     """One line that the client shows to the person."""
     wake: str = ""
-    """A text for the model of an idle session. The text starts a turn."""
+    """Text for the model of an idle session. With this text, the client starts a turn."""
     look_file: str = ""
     """The path of a file. A process writes to this file to ask the client to look for its child sessions."""
     given_up: tuple[str, ...] = ()
@@ -139,7 +144,7 @@ def cut(text: str) -> str:
 
 
 def as_told(client: str, kind: Kind, payload: Mapping[str, Any], shell: str) -> Event:
-    """Return an event with the fields that have the same names in all clients.
+    """Return an event, filled from the fields that have the same names in all clients.
 
     `shell` is the client's name for its shell tool. A field of the wrong type counts as missing. A payload without a
     directory gets the hook's working directory. Raises `UserError` if the payload names no session.
@@ -175,8 +180,9 @@ def _command(tool_input: Mapping[str, Any]) -> str | None:
 def reads_of(event: Event, readers: tuple[str, ...], *names: str) -> tuple[str, ...]:
     """Return the path that a tool call is about to read.
 
-    The result is empty if the event is not a call of a tool of `readers`. If the call has none of the fields `names`,
-    the tool reads the directory in which it runs, and the result is `.`.
+    The result is empty if the event is not a call of one of the tools in `readers`. The path is in one of the tool's
+    input fields `names`. If the call has none of these fields, the tool reads the directory in which it runs, and the
+    result is `.`.
     """
     if event.kind != "tool" or event.tool not in readers:
         return ()
@@ -187,7 +193,7 @@ def reads_of(event: Event, readers: tuple[str, ...], *names: str) -> tuple[str, 
 def as_read(name: str, answer: Answer, tool_input: str) -> dict[str, object]:
     """Convert an answer to Claude Code's JSON.
 
-    `tool_input` is the name of the field for a changed tool input.
+    `tool_input` is the name of the JSON field for a changed tool input.
     """
     document: dict[str, object] = {}
     if answer.block:
@@ -205,7 +211,7 @@ def as_read(name: str, answer: Answer, tool_input: str) -> dict[str, object]:
 
 
 def as_reason(answer: Answer) -> Answer:
-    """Move the context of an answer into its block.
+    """Turn the text for the model into the reason for which the stop is blocked.
 
     Codex and Gemini CLI continue a turn only if the hook blocks the stop.
     """

@@ -28,7 +28,7 @@ class Response:
         self._has_reported = False
 
     def set_event(self, event: Event, name: str) -> None:
-        """Set the event that is answered, and its name in the client."""
+        """Set the event that this output answers, and the client's name for the event."""
         self._event, self._name = event, name
 
     def put(self, answer: Answer) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Change(Value):
-    """The text of one file before and after a change, or None without a file."""
+    """The text of a file before and after a change. None means that there is no file."""
 
     path: str
     before: str | None
@@ -63,7 +63,11 @@ def plan_install(home: Home, client: str, targets: Sequence[Target]) -> list[Cha
 
 
 def plan_uninstall(home: Home, client: str, targets: Sequence[Target]) -> list[Change]:
-    """Plan the changes that uninstalling makes."""
+    """Plan the changes that remove Outlive from a client's files.
+
+    A file that was not edited since the installation gets its former text back. From an edited file, only our entries
+    are removed.
+    """
     known = backup.recall(home, client)
     changes = []
     for each in targets:
@@ -154,7 +158,10 @@ def install(home: Home, client: str, changes: Sequence[Change]) -> None:
 
 
 def uninstall(home: Home, client: str, changes: Sequence[Change]) -> None:
-    """Write the changes. Remove the backups, and empty directories made by Outlive."""
+    """Write the changes, and remove the backups.
+
+    Directories that an installation created are removed too, if they are empty.
+    """
     for each in changes:
         if not each.is_none:
             target_file.write(each.path, each.after)
@@ -169,7 +176,10 @@ def uninstall(home: Home, client: str, changes: Sequence[Change]) -> None:
 
 
 def _offer_command(home: Home) -> None:
-    """Make a directory with only the `outlive` command, for shells that lack it."""
+    """Create a directory that contains only `outlive`.
+
+    A shell that does not find `outlive` gets this directory on its PATH.
+    """
     script, own = command_path(), home.path + "/bin"
     if not os.path.isabs(script):
         return
@@ -180,7 +190,7 @@ def _offer_command(home: Home) -> None:
 
 
 def diff(change: Change) -> str:
-    """Return a change as a unified diff."""
+    """Return the difference between the old and the new text as a unified diff."""
     from difflib import unified_diff  # noqa: PLC0415 - imported here, because it is needed only if a person sees the changes
 
     before, after = ((text or "").splitlines(keepends=True) for text in (change.before, change.after))

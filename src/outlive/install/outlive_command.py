@@ -40,7 +40,10 @@ def mcp_words() -> list[str] | None:
 
 
 def is_ours(words: object, client: str) -> bool:
-    """Return whether some version of Outlive wrote a hook's command (words or text)."""
+    """Return whether any version of Outlive wrote the command of a hook.
+
+    The command is a list of words or a shell line.
+    """
     text = " ".join(map(str, words)) if isinstance(words, list) else str(words)
     return "outlive" in text and f" hook {client} " in text and " -I " in text
 

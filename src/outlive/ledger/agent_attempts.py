@@ -41,7 +41,7 @@ class AgentAttempts:
     def unavailable(self, now: datetime) -> set[tuple[str, str | None]]:
         """Return the clients and models that were found unavailable lately.
 
-        A model counts as unavailable for the time that was given in its answer (`retry_after_s`), but for at least two
+        A model counts as unavailable for the time that its provider has named (`retry_after_s`), but for at least two
         minutes and at most six hours.
         """
         found = set()
@@ -54,9 +54,9 @@ class AgentAttempts:
         return found
 
     def task_in_session(self, client: str, session: str, except_task: str) -> str | None:
-        """Return another task that works, or is going to work, in a client's session.
+        """Return a task, except `except_task`, that works or will work in a session.
 
-        Returns None if there is no such task.
+        The session is a session of the client. Returns None if there is no such task.
         """
         found = self._ledger.select(_WORKING, (session, client, except_task))
         return str(found[0][0]) if found else None
@@ -64,15 +64,15 @@ class AgentAttempts:
     def newest_in_session(self, client: str, session: str) -> tuple[str, int] | None:
         """Return the task and the number of the newest attempt in a client's session.
 
-        Returns None if there is no such task.
+        Returns None if the ledger has no attempt in this session.
         """
         found = self._ledger.select(_NEWEST, (session, client))
         return (str(found[0][0]), int(found[0][1])) if found else None
 
     def task_of_session(self, session: str) -> str | None:
-        """Return the newest task that has worked in a client's session.
+        """Return the task of the newest attempt in a client's session.
 
-        Returns None if there is no such task.
+        Returns None if the ledger has no attempt in this session.
         """
         found = self._ledger.select(_OF_SESSION, (session,))
         return str(found[0][0]) if found else None

@@ -1,4 +1,4 @@
-"""Commands in clients' own background, as each client last reported them."""
+"""The background tasks that clients run themselves, as the clients reported them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ORIGINS = "SELECT DISTINCT origin FROM foreign_task WHERE state = 'running' ORD
 
 
 class ClientTasks:
-    """The part of the ledger that records the tasks of clients."""
+    """The part of the ledger that records the background tasks of clients."""
 
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
@@ -99,22 +99,28 @@ class ClientTasks:
         return [row[0] for row in self._ledger.select(_ORIGINS)]
 
     def is_adopted(self, one: ClientTask) -> bool:
-        """Return whether a task, which may have ended, adopted a client task."""
+        """Return whether a task of Outlive has adopted a client task.
+
+        The task of Outlive may have ended.
+        """
         return one.seen.output is not None and bool(self._ledger.select(_ADOPTED, (rows.text(one.seen.output),)))
 
     def close(self, ones: Sequence[ClientTask], state: str, now: datetime) -> None:
-        """Record that client tasks have `ended` or are `lost`. They are not checked again."""
+        """Record that client tasks have `ended` or are `lost`.
+
+        These client tasks are not checked again.
+        """
         with self._ledger.write():
             for one in ones:
                 self._ledger.db.execute(_CLOSE, (state, to_micros(now), one.seq))
 
     def forget(self, before: datetime) -> None:
-        """Delete the client tasks that ended before a moment."""
+        """Delete the client tasks that ended before a given time."""
         with self._ledger.write():
             self._ledger.db.execute(_FORGET, (to_micros(before),))
 
     def set_looks(self, one: ClientTask, looks: Looks) -> None:
-        """Record how the latest check found a child session.
+        """Record the result of the latest check whether a child session exists.
 
         The record of a child session stays open even if the child session is lost.
         """

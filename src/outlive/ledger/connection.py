@@ -23,8 +23,8 @@ _kept: LedgerFile | None = None
 def keep_open() -> None:
     """Keep the ledger open between its uses in this process.
 
-    Opening the ledger takes longer than most uses. Only a short process may call this function, and only one of its
-    threads may use the ledger. `stop_hurrying` undoes the call. In the child of a fork, the call is undone
+    Opening the ledger takes longer than most uses. Only a short-lived process may call this function, and only one of
+    its threads may use the ledger. `stop_hurrying` undoes the call. In the child of a fork, the call is undone
     automatically.
     """
     global _keeps_open  # noqa: PLW0603 - the variable applies to the whole process
@@ -60,9 +60,9 @@ class LedgerFile:
 
     db: apsw.Connection
     _lender: LedgerFile | None = None
-    """The kept ledger whose connection this ledger shares. None if this ledger has its own connection."""
+    """The object whose open connection this object shares. None if this object has its own connection."""
     _uses = 1
-    """The number of open ledgers that use this ledger's own connection."""
+    """The number of objects that use this object's own connection."""
 
     def __init__(self, path: str, now: datetime, *, create: bool = True) -> None:
         """Open the ledger, and restore it first if it is incomplete.
@@ -181,11 +181,17 @@ class LedgerFile:
         return apsw.SQLITE_OK
 
     def close(self) -> None:
-        """End this use of the ledger. The last use closes the connection or keeps it idle."""
+        """End this use of the ledger.
+
+        After the last use, the connection is closed or kept idle.
+        """
         (self._lender or self).end_use()
 
     def lend(self, path: str) -> bool:
-        """Count one more use. Return False if this connection cannot be used for the path."""
+        """Let one more object use this connection. Return False if it cannot be used.
+
+        The connection cannot be used for another path than its own, or if it was idle and `resume` fails.
+        """
         if path != self._path:
             return False
         if self._uses:
@@ -196,7 +202,10 @@ class LedgerFile:
         return True
 
     def end_use(self) -> None:
-        """Count one use fewer. After the last use, close the connection or keep it idle."""
+        """End one use of this connection.
+
+        After the last use, the connection is closed or kept idle.
+        """
         self._uses -= 1
         if self._uses:
             fork_safety.leave()
@@ -236,9 +245,11 @@ class LedgerFile:
     def resume(self, now: datetime | None = None) -> bool:
         """Use an idle ledger again. If this is not possible, close it and return False.
 
-        A ledger cannot be used again after a fork. It cannot be used if another file has replaced it, because a write
-        to the old file would never be read. It cannot be used if its schema has changed, because this version must not
-        write to a newer schema.
+        A ledger cannot be used again in these cases:
+
+        - The process has forked.
+        - Another file has replaced the ledger's file. A write to the old file would never be read.
+        - The schema of the ledger has changed. This version must not write to a newer schema.
         """
         if not fork_safety.resume(self):
             return False

@@ -24,7 +24,7 @@ class Selection(Value):
     project: str | None = None
     session: str | None = None
     origin: int | None = None
-    """The number of the session that launched the tasks. Names of sessions repeat across projects."""
+    """The number of the session that launched the tasks. Two projects may have sessions of the same name."""
     group: str | None = None
     states: tuple[str, ...] = ()
     since: datetime | None = None
@@ -85,11 +85,11 @@ class Ledger(Protocol):
     def tasks(self, selection: Selection) -> Sequence[Task]:
         """Return the selected tasks.
 
-        The task that was recorded last is the first, whatever the clocks showed.
+        The task that was recorded last comes first, whatever the clocks showed.
         """
 
     def newest(self, limit: int, project: str | None, ran_after: datetime) -> Sequence[Task]:
-        """Return the newest `limit` tasks, without those that ended before a moment.
+        """Return the newest `limit` tasks, except tasks that ended before `ran_after`.
 
         With a project, only tasks of this project are considered. A task that ended at an unknown time is returned too.
         """

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 class KeptOpenLedger:
     """A ledger that is opened at its first use and then kept open.
 
-    Several threads may use this object.
-
-    The ledger stays open until `close` is called, until this object is deleted, or until a fork closes the ledger.
+    Several threads may use this object. The ledger stays open until `close` is called, until this object is deleted, or
+    until a fork closes the ledger.
     """
 
     _ledger: SqliteLedger | None = None

@@ -1,4 +1,4 @@
-"""The paths that ended tasks changed and did not restore, in the ledger."""
+"""The ledger's records of paths that ended tasks changed and did not restore."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from outlive.ledger import rows
     from outlive.ledger.sqlite import SqliteLedger
 
-# Select the newest attempts of tasks that ended without success and whose notice was made since the first moment. If a
-# session has not acknowledged the notice, the second moment counts instead. Only the newest notices are searched, so
-# that the cost does not grow with the ledger.
+# Select the newest attempts of tasks that ended without success and whose notice was made since the first given time.
+# If a session has not acknowledged the notice, the second given time applies instead. Only the newest notices are
+# searched, so that the cost does not grow with the ledger.
 _FAILED = f"""
     SELECT newest.task, newest.left_known,
         EXISTS (SELECT 1 FROM left_path WHERE left_path.task = newest.task)
@@ -33,7 +33,7 @@ _MOST_ENDINGS = 300
 _ALL_ARE_KNOWN = """
     UPDATE attempt SET left_known = 1 WHERE task = ?1 AND number = ?2 AND settled_at IS NOT NULL
     AND number = (SELECT task.attempt FROM task WHERE task.id = ?1)"""
-# If two tasks left the same path changed, only the task that changed the path later is recorded.
+# A path is recorded only for the task that changed it last.
 _SUPERSEDE = "DELETE FROM left_path WHERE path = ? AND task <> ? AND opened_at < ?"
 _COLUMNS = "path, name, scope, is_stash, opened_at, command, found, left, must_be_same, written"
 _ADD = f"INSERT INTO left_path (task, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -76,7 +76,7 @@ class LeftOpenPaths:
     def failed(self, recent: datetime, untold: datetime) -> list[FailedTask]:
         """Return the tasks that ended without success since `recent`.
 
-        If a session has not acknowledged the notice of such a task, the earlier moment `untold` counts instead of
+        If a session has not acknowledged the notice of such a task, the earlier time `untold` applies instead of
         `recent`.
         """
         found = self._ledger.select(_FAILED, (_MOST_ENDINGS, to_micros(recent), to_micros(untold)))
@@ -103,7 +103,7 @@ class LeftOpenPaths:
     def tasks_below(self, tasks: Sequence[str], directory: str, *others: str) -> list[str]:
         """Return the given tasks that left a path below a directory changed.
 
-        A task that left one of the paths `others` changed is returned as well. The result has the reverse order of
+        A task that left one of the paths in `others` changed is returned too. The result has the reverse order of
         `tasks`.
         """
         if not tasks:
@@ -135,7 +135,7 @@ class LeftOpenPaths:
             self._ledger.db.executemany("DELETE FROM left_path WHERE task = ? AND path = ?", cells)
 
     def forget(self, before: datetime) -> None:
-        """Delete the records of paths of tasks that ended before a moment."""
+        """Delete the records of paths of tasks that ended before a given time."""
         with self._ledger.write():
             self._ledger.db.execute(_FORGET, (to_micros(before),))
 

@@ -23,7 +23,7 @@ _NOTICE = """
     SELECT notice.seq, notice.id, notice.task, notice.attempt, notice.kind, notice.origin, state, notice.created_at,
         claimer, tries, presented_to, last_error, is_quiet
     FROM notice"""
-# The SQL conditions for notices that may be presented at a boundary, at another moment (`now`), or by waking a session.
+# The SQL conditions for notices that may be presented at a boundary, during a session (`now`), or by waking a session.
 # `ever` selects all open notices.
 _WHEN = {
     "ever": "1",
@@ -54,12 +54,13 @@ _SHOWN_TO = f"""
     WHERE shown.session IN ({{}}) AND task.origin IS NOT NULL AND (
         EXISTS (SELECT 1 FROM notice WHERE notice.task = task.id AND notice.{OPEN})
         OR EXISTS (SELECT 1 FROM attempt WHERE attempt.task = task.id AND settled_at IS NULL))"""
-# The notice of a task's newest ending, and the notice of its group's ending if this task was the last of the group.
+# Selects the notice of a task's newest ending. If this task was the last of its group, the notice of the group's ending
+# is selected too.
 _ENDING = """
     JOIN task ON task.id = notice.task AND task.attempt = notice.attempt
     WHERE notice.task = ? AND notice.kind IN ('ended', 'lost', 'group_ended') ORDER BY notice.seq"""
-# Endings of tasks that the session's lineage launched, and endings of other sessions' tasks that were presented to the
-# lineage.
+# Selects the acknowledged endings of tasks that the session's lineage launched, and of other sessions' tasks whose
+# endings were presented to the lineage.
 _TOLD_SINCE = """
     SELECT task.id FROM task JOIN attempt newest ON newest.task = task.id AND newest.number = task.attempt
     JOIN notice ON notice.task = task.id AND notice.attempt = task.attempt
@@ -102,7 +103,8 @@ class Notices:
     ) -> list[Notice]:
         """Return the open notices of the given sessions and tasks, oldest first.
 
-        Only notices that may be presented at `when`, and whose number is above `after`, are returned.
+        `when` is the occasion: only notices that may be presented then are returned. `after` is a notice's number: only
+        later notices are returned.
         """
         where = f"{OPEN} AND {_WHEN[when]} AND seq > ?" + ("" if kind is None else " AND kind = ?")
         cells = (after, *(() if kind is None else (kind,)), limit)
@@ -131,7 +133,7 @@ class Notices:
         return {row[0] for row in self._ledger.select(query, tuple(tasks))}
 
     def parts_of(self, whole: Notice, origins: Sequence[int], tasks: Sequence[str], when: When) -> list[Notice]:
-        """Return the open notices of a group's members from before the group's notice.
+        """Return the open notices of a group's tasks from before the group's own notice.
 
         Only notices of the given sessions and tasks are returned, because other notices may be for another session.
         """
@@ -144,8 +146,8 @@ class Notices:
     def told_since(self, origins: Sequence[int], kin: Collection[int], since: datetime, limit: int) -> list[str]:
         """Return the newest tasks whose endings were acknowledged.
 
-        These are tasks of `origins` that ended since `since`, and other tasks whose endings were presented to a session
-        of `kin` since then.
+        These are tasks of the sessions `origins` that ended since `since`. Other tasks are returned too if their
+        endings were presented to a session in `kin` since then.
         """
         inside, told = (", ".join(str(int(one)) for one in each) for each in (origins, kin))
         found = self._ledger.select(_TOLD_SINCE.format(origins=inside, kin=told), (to_micros(since), limit))
@@ -274,7 +276,7 @@ class Notices:
         return count_running([(row[0], row[1]) for row in reversed(newest)])
 
     def origin_of(self, task: str) -> Origin | None:
-        """Return the session that launched a task, or None."""
+        """Return the session that launched a task, or None if no session launched it."""
         found = self._ledger.select(_ORIGIN, (task,))
         return Origin(session=found[0][0], lineage=found[0][1], boundary=found[0][2]) if found else None
 

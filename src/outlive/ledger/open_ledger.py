@@ -159,7 +159,10 @@ def be_impatient(seconds: float | None) -> None:
 
 
 def fold_when_long(connection: apsw.Connection, log_pages: int) -> None:
-    """Copy a long log into the file (a checkpoint), unless a process reads it."""
+    """Copy a long log into the ledger's file (a checkpoint).
+
+    Nothing is copied while a process reads the log.
+    """
     if log_pages > _LONGEST_LOG:
         connection.set_busy_timeout(0)
         try:
@@ -328,7 +331,7 @@ def is_inconsistent(connection: apsw.Connection) -> bool:
 def damaged(path: str, error: apsw.Error) -> OutliveError:
     """Return the error for a damaged ledger that stays in place.
 
-    A keeper does not move the ledger aside, because then the next reader would find an empty ledger and no explanation.
+    A keeper does not move the ledger aside. The next reader would then find an empty ledger and no explanation.
     """
     return Broken(f"the ledger {path} is damaged ({error})", "the next command moves the damaged file aside")
 

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.queueing import Claim
     from outlive.ledger.sqlite import SqliteLedger
 
-# Few attempts are queued or running, and each has few claims. So this search needs no index on the claims' names.
+# Few attempts are queued or running, and each of these attempts has few claims. So this search needs no index on the
+# claims' names.
 _AHEAD = """
     SELECT attempt.task, attempt.number, attempt.state = 'running'
     FROM attempt INDEXED BY attempt_unsettled JOIN task ON task.id = attempt.task
@@ -27,7 +28,7 @@ class QueueOrder:
         self._ledger = ledger
 
     def join(self, task: str, attempt: int) -> None:
-        """Draw a ticket for an attempt whose dependencies are met, if it has no ticket."""
+        """Give a ticket to an attempt that has none, if its dependencies are met."""
         with self._ledger.write():
             self._ledger.db.execute(DRAW_TICKET, (task, attempt))
 

@@ -44,7 +44,10 @@ def text(given: str | None) -> str | bytes | None:
 
 
 def sentence(given: str | None) -> str | None:
-    """Return a sentence as a cell. Escape bytes of names that are not valid UTF-8."""
+    """Return a sentence as a cell, with escapes for bytes that are not valid UTF-8.
+
+    Such bytes occur in names within the sentence.
+    """
     return given if given is None else given.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -59,12 +62,12 @@ def optional(cell: str | bytes | None) -> str | None:
 
 
 def micros(moment: datetime | None) -> int | None:
-    """Return a moment as a cell."""
+    """Return a time as a cell."""
     return None if moment is None else to_micros(moment)
 
 
 def moment(cell: int | None) -> datetime | None:
-    """Return the moment of a cell, or None if the cell is NULL."""
+    """Return the time in a cell, or None if the cell is NULL."""
     return None if cell is None else from_micros(cell)
 
 
@@ -272,12 +275,12 @@ def attempt_from(row: Row) -> Attempt:
 
 
 def left_running_text(left: Iterable[LeftRunning]) -> str:
-    """Return the processes that were left running as a cell."""
+    """Return the processes that kept running after their command had ended, as a cell."""
     return to_json([[process.pid, process.command, process.start, process.inode] for process in left])
 
 
 def _left_running(cells: list[Any]) -> LeftRunning:
-    """Return a process that was left running.
+    """Return the record of a process that kept running after its command had ended.
 
     Old records lack the process's start time and inode.
     """

@@ -1,4 +1,4 @@
-"""The files that sessions changed themselves, in the ledger."""
+"""The ledger's records of files that sessions changed themselves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOTE = "INSERT INTO edit (origin, project, path, at) VALUES (?, ?, ?, ?)"
 _BETWEEN = """
     SELECT session.id, edit.path, edit.at FROM edit JOIN session ON session.seq = edit.origin
     WHERE edit.at BETWEEN ? AND ? ORDER BY edit.at LIMIT ?"""
-# Every ending has a notice. The newest notice of an ending is found fast, even if there are many attempts.
+# Every ending has a notice. The notice of the newest ending is found fast, even if there are many attempts.
 _LAST_ENDED = "SELECT created_at FROM notice WHERE kind IN ('ended', 'lost', 'retrying') ORDER BY seq DESC LIMIT 1"
 _MOST = 10_000
 
@@ -35,7 +35,10 @@ class SessionEdits:
                 self._ledger.db.execute(_NOTE, (origin, rows.text(project), rows.text(path), to_micros(at)))
 
     def may_matter(self, since: datetime) -> bool:
-        """Return whether edits since a moment may matter, because a task ran since then."""
+        """Return whether a task has run since a given time.
+
+        Only then, edits since that time may overlap with the changes of a task.
+        """
         ended = self._ledger.select(_LAST_ENDED)
         return bool(self._ledger.unsettled()) or any(at >= to_micros(since) for (at,) in ended)
 
@@ -52,6 +55,6 @@ class SessionEdits:
         ]
 
     def forget(self, before: datetime) -> None:
-        """Delete the records of edits from before a moment."""
+        """Delete the records of edits from before a given time."""
         with self._ledger.write():
             self._ledger.db.execute("DELETE FROM edit WHERE at < ?", (to_micros(before),))

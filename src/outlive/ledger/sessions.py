@@ -83,9 +83,8 @@ class Sessions:
     def heard_of(self, session: str, project: str, now: datetime) -> tuple[int, int]:
         """Return the number and boundary of a session that launches a task.
 
-        A session that is not in the ledger yet is recorded.
-
-        If the client, and not a person, made the session's name, the name means the same session in every directory.
+        A session that is not in the ledger yet is recorded. If the client, and not a person, made the session's name,
+        the name means the same session in every directory.
         """
         name, place = rows.text(session), rows.text(project)
         found = self._ledger.select(_HEARD_OF, (place, name))
@@ -143,7 +142,7 @@ class Sessions:
         with self._ledger.write():
             known = self.find(begun.id, begun.project)
             if known is not None:
-                begun = begun.but(project=known.project)  # a name made by the client is the same session everywhere
+                begun = begun.but(project=known.project)  # a name made by the client means the same session everywhere
                 if is_same_boundary(begun, known, is_held):
                     return known, None, "same boundary"
             found = predecessor(begun, known, self._candidates(begun), is_over)
@@ -181,7 +180,7 @@ class Sessions:
             return self._ledger.db.changes() == 1
 
     def lineage(self, lineage: str) -> Lineage:
-        """Return the sessions of a lineage, and the sessions that continue each one."""
+        """Return the sessions of a lineage, and which sessions continue which session."""
         sessions = self._sessions(f"{_SESSION} WHERE lineage = ? ORDER BY seq", (lineage,))
         heirs: dict[int, list[int]] = {}
         for before, heir in self._ledger.select(_HEIRS, (lineage,)):
@@ -191,9 +190,8 @@ class Sessions:
     def descendants(self, seqs: Collection[int]) -> list[int]:
         """Return the busy sessions that tasks of the given sessions launched.
 
-        Sessions that were launched by tasks of these sessions are included too, at any depth.
-
-        A session is busy if it has a task that has not ended, or an open notice.
+        Sessions that tasks of these launched sessions launched are included, at any depth. A session is busy if it has
+        a task that has not ended, or an open notice.
         """
         inside = ", ".join(str(int(seq)) for seq in seqs)
         found = self._ledger.select(_DESCENDANTS.format(inside, _IS_BUSY.format("below")))
@@ -215,7 +213,7 @@ class Sessions:
         return self._sessions(f"{_SESSION} ORDER BY seq DESC LIMIT ?", (limit,))
 
     def run_their_own(self, project: str) -> bool:
-        """Return whether sessions of a project have running background tasks of clients."""
+        """Return whether clients run background tasks themselves in sessions of a project."""
         return bool(self._ledger.select(_FOREIGN, (rows.text(project),)))
 
     def boundary_of(self, seq: int) -> int:

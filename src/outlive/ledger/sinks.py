@@ -75,7 +75,10 @@ class Sinks:
         ]
 
     def record(self, deliveries: Sequence[Delivery], outcome: Outcome, error: str | None, now: datetime) -> None:
-        """Record the outcome of deliveries to a sink. The outcome `busy` is not a try."""
+        """Record the outcome of deliveries to a sink.
+
+        A delivery with the outcome `busy` does not count as a try.
+        """
         counts = 0 if outcome == "busy" else 1
         with self._ledger.write():
             for each in deliveries:

@@ -261,9 +261,8 @@ class SqliteLedger(LedgerFile):
     def get_ready_to_settle(self) -> None:
         """Compile the statements of a settlement before the settlement.
 
-        Compiling the statements takes longer than executing them.
-
-        The connection's cache keeps the compiled statements. The other memory of the connection is freed.
+        Compiling the statements takes longer than executing them. The connection's cache keeps the compiled statements.
+        The other memory of the connection is freed.
         """
         cursor = self.db.cursor()
         cursor.exec_trace = lambda *_: False  # called when a statement is compiled; False prevents the execution
@@ -372,7 +371,7 @@ class SqliteLedger(LedgerFile):
         )
 
     def undelivered(self, before: datetime) -> Sequence[NoticeRow]:
-        """Return the sessions' open notices from before a moment, oldest first."""
+        """Return the sessions' open notices from before a given time, oldest first."""
         found = self.select(_UNDELIVERED, (to_micros(before),))
         return [rows.notice_from(row) for row in found]
 

@@ -1,6 +1,7 @@
-"""The endings of a project that no living session receives.
+"""The endings of a project that no open session receives.
 
-The next session that begins in the project gets a report of these endings.
+A session is open until the session, or its client's process, is known to have ended. The next session that begins in
+the project gets a report of these endings.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ _ENDINGS = """
 
 
 class UnheardEnding(Value):
-    """A selection of endings of a project that may be reported to a new session."""
+    """A selection of a project's endings that may be reported to a new session."""
 
     project: str
     origins: tuple[int, ...]
-    """The sessions that no living session continues."""
+    """The sessions that no open session continues."""
     kept: tuple[str, ...] = ()
-    """Tasks of the sessions in `origins` whose endings another living session receives. These tasks are left out."""
+    """Tasks of the sessions in `origins` whose endings another open session receives. These tasks are left out."""
     claimers: tuple[str, ...] = ()
     """Leases whose processes still run. Notices that are claimed in their names are being delivered now."""
     others: tuple[int, ...] = ()
-    """Living sessions to which some of the endings were presented."""
+    """Open sessions to which some of the endings were presented."""
     only: tuple[int, ...] | None = None
     """If given, only endings are selected that were presented to one of these sessions and not confirmed."""
 
 
 class UnheardEndings:
-    """The part of the ledger that finds endings without a living recipient."""
+    """The part of the ledger that finds endings that no open session receives."""
 
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
@@ -60,7 +61,7 @@ class UnheardEndings:
         return self._distinct("claimer", project, origins)
 
     def shown(self, origins: Collection[int]) -> list[str]:
-        """Return these sessions' tasks that another session was shown as running.
+        """Return these sessions' tasks that were shown to another session as running.
 
         Only tasks with an open notice are returned.
         """
@@ -70,7 +71,7 @@ class UnheardEndings:
         return [row[0] for row in self._ledger.select(query)]
 
     def count(self, unheard: UnheardEnding) -> tuple[int, int]:
-        """Return the number of selected endings, and of those without success."""
+        """Return the number of selected endings, and how many of these are no success."""
         where, cells = _where(unheard)
         query = f"SELECT count(*), coalesce(sum(attempt.state <> 'succeeded'), 0) {_ENDINGS} AND {where}"
         ended, failed = self._ledger.select(query, cells)[0]
@@ -79,7 +80,8 @@ class UnheardEndings:
     def first(self, unheard: UnheardEnding, limit: int) -> list[str]:
         """Return at most `limit` tasks of the selected endings.
 
-        Tasks that did not succeed come first. Within both groups, newer tasks come before older tasks.
+        Tasks that did not succeed come before tasks that succeeded. Within each of these two groups, newer tasks come
+        first.
         """
         where, cells = _where(unheard)
         order = "ORDER BY attempt.state = 'succeeded', notice.seq DESC LIMIT ?"

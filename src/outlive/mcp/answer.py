@@ -60,7 +60,7 @@ def error_answer(error: OutliveError) -> Answer:
 
 
 def framed(head: str, lines: Sequence[str]) -> str:
-    """Return the head, and after it the lines in a frame that marks text of tasks.
+    """Return `head`, followed by lines in a frame that marks them as text of tasks.
 
     Without lines, there is no frame.
     """
@@ -91,11 +91,11 @@ def tail_lines(home: Home, task: Task, most: int = _TAIL_LINES) -> list[str]:
 
 
 def harmless(value: Any) -> Any:
-    """Return the value with all texts in it changed by `visible`.
+    """Return a value in which all strings are changed by `visible`.
 
     `visible` escapes invisible characters and makes tags harmless. This is needed because a client may show the
-    document to its model. Bytes that are not UTF-8 are escaped as well, because JSON in this protocol must not have
-    lone surrogates.
+    document to its model. Bytes that are not UTF-8 are escaped too, because JSON in this protocol must not have lone
+    surrogates.
     """
     if isinstance(value, str):
         return visible(value)

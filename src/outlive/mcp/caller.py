@@ -50,7 +50,7 @@ class Caller(Value):
     task_session: str | None = None
     """The session of the task in which the client runs, used if no other session is known."""
     client: str | None = None
-    """The client's name for itself."""
+    """The name by which the client identifies itself."""
     sandbox: str | None = None
     """The client's description of its shell's sandbox; None if the client sends none."""
     process: int | None = None

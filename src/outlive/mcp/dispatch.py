@@ -75,7 +75,7 @@ class Dispatcher:
     async def call_tool(
         self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> HandlerResult:
-        """Answer `tools/call`. An error of the tool becomes an answer.
+        """Answer `tools/call`. An error of the tool is returned as an answer.
 
         Raises `MCPError` if no tool has the requested name.
         """

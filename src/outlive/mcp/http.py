@@ -1,7 +1,7 @@
 """The MCP server over HTTP, only on loopback and only for callers with the token.
 
 A web page in a browser can reach loopback, even under the page's own host name. So the headers Host and Origin must
-name this server. Every user of this machine can reach loopback as well, so a caller needs the token.
+name this server. Every user of this machine can reach loopback too, so a caller needs the token.
 """
 
 from __future__ import annotations

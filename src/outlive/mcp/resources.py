@@ -116,7 +116,7 @@ class Resources:
             raise MCPError(code=code, message=f"Resource not found: {error.message}", data={"uri": uri}) from None
 
     async def _watch(self, ctx: Context, uri: str, notify: Callable[[], Awaitable[None]]) -> anyio.CancelScope:
-        """Start a watch in the background.
+        """Start a coroutine that watches a task's output, and return its cancel scope.
 
         Returns as soon as the watch will notice every further change.
         """
@@ -127,7 +127,7 @@ class Resources:
                 try:
                     await watch(call, task_of(uri), notify, ready.set)
                 except Exception as error:  # noqa: BLE001 - a failed watch must not end the server
-                    # Either the caller may not see the task, or the client is gone. No client must be told in these
+                    # Either the caller may not see the task, or the client is gone. No client must be notified in these
                     # cases.
                     _log.debug("no longer watching %s: %r", uri, error)
             ready.set()
@@ -166,7 +166,7 @@ def uri_of(task: str) -> str:
 def task_of(uri: str) -> str:
     """Return the task's id in the URI of a task's output.
 
-    For other URIs, returns an empty text, which is no task's id.
+    For other URIs, returns an empty string, which is no task's id.
     """
     is_ours = uri.startswith(_PREFIX) and uri.endswith(_SUFFIX)
     return uri[len(_PREFIX) : -len(_SUFFIX)] if is_ours else ""

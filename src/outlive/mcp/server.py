@@ -84,7 +84,7 @@ def build_server(
     is_distant: bool = False,
     tools: Sequence[Tool] = TOOLS,
 ) -> OutliveServer:
-    """Return a server.
+    """Return an MCP server with Outlive's tools, resources and tasks.
 
     `directory` is used for a caller that does not name its directory.
     """

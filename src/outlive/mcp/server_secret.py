@@ -1,6 +1,6 @@
 """The server's secret, which is the token for HTTP and the key of sealed task ids.
 
-A sealed id contains a signature, so that a client cannot guess the sealed ids of other tasks.
+A sealed id is a task's id with a signature (the seal). So a client cannot guess the sealed ids of other tasks.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _read(path: str) -> str:
 
 
 def sealed(secret: str, task: str) -> str:
-    """Return a task's id with a seal that a client cannot guess.
+    """Return a task's id together with its signature, which a client cannot guess.
 
     All servers of a state directory return the same sealed id.
     """
@@ -73,7 +73,10 @@ def sealed(secret: str, task: str) -> str:
 
 
 def unsealed(secret: str, name: str) -> str | None:
-    """Return the task of a sealed id, or None if another secret made the seal."""
+    """Return the task's id in a sealed id, or None if the signature is not valid.
+
+    The signature is not valid if it was made with another secret.
+    """
     task, _, seal = name.partition(".")
     is_ours = hmac.compare_digest(seal.encode("utf-8", "replace"), _seal(secret, task).encode("ascii"))
     return task if is_ours else None

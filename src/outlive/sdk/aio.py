@@ -96,7 +96,7 @@ class AsyncSession(_OfSync[Session]):
     async def follow(self) -> AsyncIterator[NoticeDocument]:
         """Yield the session's notices as they come.
 
-        A notice counts as presented once the next one is requested.
+        A notice counts as presented once the caller requests the next notice.
         """
         async for notice in _each(self._sync.follow):
             yield notice

@@ -237,7 +237,7 @@ class ForeignCommandDocument(TypedDict):
 
 
 class OverlapDocument(TypedDict):
-    """A task, session or client that changed the same tree at the same time."""
+    """A task, session or client that changed a task's directory tree during the task."""
 
     task: str | None
     session: str | None

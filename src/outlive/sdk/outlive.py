@@ -325,7 +325,7 @@ class Outlive:
 
         The result has the entries with a number greater than `since`, or only the last `last` of these entries. With
         `tools`, it includes tool calls and their results. Secrets are masked. An entry keeps its number while the agent
-        works. To continue, give `next` of one call as `since` of the next call.
+        works. To get the next entries, call this method again, with the field `next` of the result as `since`.
         """
         from outlive.service.agents.transcript import (  # noqa: PLC0415 - imported here, because only programs that use agents need it
             read_transcript,
@@ -374,7 +374,7 @@ class Outlive:
     def cancel(self, *tasks: Task) -> bool:
         """End the tasks with every process that they started.
 
-        Returns True only if this call ended every task.
+        Returns True if this call ended every task, and otherwise False.
         """
         outcomes = cancel(self._home, [task.id for task in tasks], adopt)
         for task in tasks:
@@ -440,7 +440,8 @@ class Task:
     def answer(self) -> str | None:
         """The final answer of an agent.
 
-        If the agent gave no final answer, this is its last text. None for a command, and while the agent runs.
+        If the agent gave no final answer, this is its last text. The value is None for a command, and while the agent
+        runs.
         """
         if self._task.launch.agent is None or not self.has_ended:
             return None
@@ -573,7 +574,7 @@ def _id(task: Task | str) -> str:
 def _several(given: Any) -> list[Any]:
     """Return the arguments as a list. A single argument becomes a list with one item.
 
-    A text is a single argument. If it were read as a sequence, each of its letters would become an argument.
+    A string is a single argument. If it were read as a sequence, each of its letters would become an argument.
     """
     return [given] if isinstance(given, (str, bytes, os.PathLike, Task)) else list(given)
 

@@ -87,7 +87,7 @@ class Session:
     def edited(self, *paths: str | os.PathLike[str]) -> None:
         """Record that the session has changed these files itself.
 
-        If a task changes the same files at the same time, the report of the task's ending names them.
+        If a task changes the same files at the same time, the report of the task's ending names these files.
         """
         for path in paths:
             if not isinstance(path, (str, os.PathLike)):
@@ -96,10 +96,10 @@ class Session:
         lineage.note_edits(self._home, self.name, self.project, current_directory(os.environ), names)
 
     def inbox(self, *, acknowledge: bool = False) -> list[NoticeDocument]:
-        """Return the notices that the session has not received yet. Each is returned once.
+        """Return the notices that the session has not received yet.
 
-        The session's next call confirms that these notices arrived. With `acknowledge`, they count as received
-        immediately.
+        Each notice is returned once. The session's next call confirms that these notices arrived. With `acknowledge`,
+        they count as received immediately.
         """
         reconcile(self._home, utc_now(), None, self._adopter)
         with inbox_service.claim(self._home, self.name, self.project, is_turn=True) as claimed:
@@ -117,9 +117,9 @@ class Session:
         return cast("list[NoticeDocument]", notice_documents(self._home, seen.tellings, seen.session))
 
     def follow(self) -> Iterator[NoticeDocument]:
-        """Yield the session's notices as they come, and sleep until the next one comes.
+        """Yield the session's notices as they come, and sleep between two notices.
 
-        A notice counts as presented once the next one is requested.
+        A notice counts as presented once the caller requests the next notice.
         """
         for claimed in follow_inbox(self._home, self.name, self.project, self._adopter):
             found = notice_documents(self._home, claimed.tellings, claimed.owed.session if claimed.owed else None)

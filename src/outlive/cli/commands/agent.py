@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
 
-# Options of `run` that `agent` does not have: an agent takes no input while it runs.
+# Options of `run` that `agent` does not have. An agent takes no input while it runs.
 _NOT_FOR_AGENTS = ("--stdin",)
 
 

@@ -55,7 +55,7 @@ class Plans:
 
     @property
     def changes(self) -> list[Change]:
-        """All planned changes, also for files whose content will stay the same."""
+        """All planned changes, including changes that leave a file as it is."""
         return [change for _, changes in self.made for change in changes]
 
 

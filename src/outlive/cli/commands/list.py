@@ -110,7 +110,8 @@ def _print_table(home: Home, tasks: Sequence[Task], now: datetime, *, of_all: bo
 def _directory(task: Task, *, of_all: bool) -> str:
     """Return the directory of a task, relative to the task's project.
 
-    With `of_all`, the path is absolute, because the tasks are of several projects. The beginning of a long path is cut.
+    With `of_all`, the path is absolute, because the tasks are of several projects. A long path is shortened at its
+    beginning.
     """
     project, cwd = task.launch.project, task.launch.cwd
     if not of_all:
@@ -122,7 +123,7 @@ def _directory(task: Task, *, of_all: bool) -> str:
 
 
 def _what(task: Task) -> str:
-    """Return the command, followed by the description."""
+    """Return a task's command, followed by its description if it has one."""
     description = task.launch.description
     return task.launch.command if description is None else f"{task.launch.command} ({description})"
 

@@ -14,7 +14,7 @@ _LAST_PORT = 65535
 
 
 def act(given: Given) -> int:
-    """Serve until the client disconnects, or until this process gets a signal to end."""
+    """Serve until the client disconnects, or until a signal ends this process."""
     home, directory = context.here(), context.directory(given.project)
     try:
         from outlive.mcp.start_server import open_http, serve_stdio
@@ -42,9 +42,9 @@ def act(given: Given) -> int:
 
 
 def _port(text: str) -> int:
-    """Return a text as a port number.
+    """Convert a string to a port number.
 
-    Raises `ValueError` for a text that is not a port number.
+    Raises `ValueError` for a string that is not a port number.
     """
     number = whole_number(text)
     if number > _LAST_PORT:

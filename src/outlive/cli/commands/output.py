@@ -57,7 +57,7 @@ def act(given: Given) -> int:
 def _start(files: AttemptFiles, given: Given) -> int:
     """Return the offset of the first byte to print.
 
-    `--since` or `--tail` decides it. Without these options, it is 0.
+    The option `--since` or `--tail` determines the offset. Without these options, the offset is 0.
     """
     if given.since is not None:
         return int(given.since)
@@ -69,8 +69,8 @@ def _start(files: AttemptFiles, given: Given) -> int:
 def _whole_lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the output in whole lines, so that no piece splits a secret.
 
-    A text that may be the beginning of a secret is not yielded until further output shows whether it is a secret. This
-    text is kept only up to a limit of size.
+    Output that may be the beginning of a secret is yielded together with the output that follows it. If this output
+    becomes larger than `CHUNK` bytes, it is yielded without waiting for more output.
     """
     held: Piece | None = None
     for piece in pieces:
@@ -96,7 +96,7 @@ def _whole_lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def _may_begin_secret(content: bytes) -> bool:
-    """Return whether the end of a text may be the beginning of a secret.
+    """Return whether the end of some output may be the beginning of a secret.
 
     Escape sequences, such as colors, are ignored.
     """

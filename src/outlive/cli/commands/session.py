@@ -65,7 +65,7 @@ def _begin(home: Home, given: Given) -> int:
 def _put(home: Home, began: StartRequest, handed: HandOff | None, given: Given) -> None:
     """Print and flush the hand-off.
 
-    If the reader is gone, the flush raises an error, so that no notice counts as presented.
+    If the reader of the output is gone, the flush raises an error, so that no notice counts as presented.
     """
     if given.json:
         print_json(

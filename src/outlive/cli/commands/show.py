@@ -30,7 +30,7 @@ _MOST_WINDOWS, _MOST_NAMED = 3, 5
 
 
 def act(given: Given) -> int:
-    """Print one task."""
+    """Print everything about one task."""
     if len(given.words) != 1:
         raise UserError("show takes one id", "outlive show ID")
     home, now = context.here_for_reading(), utc_now()
@@ -91,7 +91,7 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
 
 
 def _left(attempt: Attempt, left: LeftRunning) -> str:
-    """Return whether a process that the command left running still runs, in words."""
+    """Return a phrase that says whether a process that was left running still runs."""
     from outlive.service.tasks.cancel import is_still_running
 
     return {True: "is still running", False: "was still running, and has ended since", None: "was still running"}[
@@ -100,7 +100,7 @@ def _left(attempt: Attempt, left: LeftRunning) -> str:
 
 
 def _launched(launch: Launch, now: datetime) -> Iterator[str]:
-    """Yield lines with the command, the directory, the launch and the session."""
+    """Yield lines with the command, the directory, the launch time and the session."""
     yield f"command   {shown(launch.command)}"
     yield f"in        {shown(launch.cwd)}"
     yield f"launched  {iso(launch.created_at)} ({ago(launch.created_at, now)} ago)"
@@ -112,7 +112,7 @@ def _launched(launch: Launch, now: datetime) -> Iterator[str]:
 
 
 def _agent(home: Home, task: Task) -> Iterator[str]:
-    """Yield lines with an agent's model, cost, question and trace."""
+    """Yield lines with an agent's model, its error or question, and its trace file."""
     request = task.launch.agent
     if request is None:
         return
@@ -146,9 +146,9 @@ def _model(attempt: Attempt) -> str:
 
 
 def _overlaps(home: Home, task: Task, effects: Effects) -> Iterator[str]:
-    """Yield lines about work of others in the task's directory while the task ran.
+    """Yield lines about changes that others made in the task's directory tree.
 
-    The others are tasks, sessions and clients.
+    These are changes by other tasks, by sessions or by clients while the task ran.
     """
     found = overlaps_now(home, task, effects)
     if found:

@@ -49,7 +49,7 @@ def act(given: Given) -> int:
 
 
 def _follow(home: Home, task: Task, given: Given) -> int:
-    """Print new entries until the task has ended, or until the reader is gone."""
+    """Print new entries until the task has ended, or the reader of the output is gone."""
     batches = follow_transcript(
         home,
         task,

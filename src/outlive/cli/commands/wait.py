@@ -130,7 +130,7 @@ def _wait_until(home: Home, tasks: list[Task], given: Given, departures: int) ->
 
 
 def _search(home: Home, task: Task, given: Given, departures: int) -> str | None:
-    """Return the first matching line.
+    """Return the first line of the task's output that matches the pattern.
 
     Returns None if the task ends or the time is up before a line matches.
     """

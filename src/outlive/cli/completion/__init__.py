@@ -1,1 +1,1 @@
-"""Shell completion: a script for each shell, and a function that answers them."""
+"""Shell completion: a script for each shell, and the candidates for these scripts."""

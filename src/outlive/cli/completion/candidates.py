@@ -1,9 +1,10 @@
 """The candidates for the next word of a command line, for all shells.
 
-The answer is a list of lines. The first line is `candidates`, `directories` or `command N`. With `directories`, the
-shell itself offers the names of directories. With `command N`, the words from number N on are an inner command, which
-the shell completes. After `candidates`, each further line is one candidate. If the candidate has an explanation, a tab
-and the explanation follow. The shell drops the candidates that do not begin with the current word.
+The result of `answer` is a list of lines. The first line is `candidates`, `directories` or `command N`. With
+`directories`, the shell itself offers the names of directories. With `command N`, the words from number N on are an
+inner command, which the shell completes. After `candidates`, each further line is one candidate. If the candidate has
+an explanation, a tab and the explanation follow. The shell drops the candidates that do not begin with the current
+word.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ _HELP = "help\texplain a command, or list all commands"
 
 
 def answer(words: Sequence[str]) -> list[str]:
-    """Return the answer for the last of these words. The first word is `outlive`."""
+    """Return the lines with the candidates for the last of the given words.
+
+    The first word is `outlive`.
+    """
     verb, current = words[1], words[-1]
     if len(words) == 2:
         return ["candidates", *(_GENERAL if current.startswith("-") else (*_verbs(current), _HELP))]
@@ -47,7 +51,7 @@ def _verbs(start: str) -> Iterator[str]:
 
 
 def _after_verb(command: Command, words: Sequence[str]) -> list[str]:
-    """Return the answer for a word after the name of a command."""
+    """Return the lines with the candidates for a word after the name of a command."""
     options = {option.name: option for option in (*command.options, JSON, HELP)}
     *before, current = words
     option = None  # the option whose value is the next word
@@ -85,7 +89,7 @@ def _candidates(command: Command, options: Iterable[Option], *, is_option: bool)
 
 
 def _values(option: Option) -> list[str]:
-    """Return the answer for the value of an option."""
+    """Return the lines with the candidates for the value of an option."""
     if option.takes == "directory":
         return ["directories"]
     known = {"task": tasks, "group": groups}.get(option.takes or "")

@@ -30,7 +30,7 @@ KINDS: dict[str, Kind] = {
     "PreCompact": "compact",
     "Wake": "wake",
 }
-# The tools that change a file, each with the field of its input that has the path.
+# The tools that change a file. The value is the name of the input field that has the file's path.
 EDITORS = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
 # The tools that only read files.
 READERS = ("Read", "Grep", "Glob")
@@ -41,7 +41,7 @@ _MOST_BLOCKS = 8
 
 
 def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> Event:
-    """Return the event of a payload of Claude Code."""
+    """Convert a hook payload of Claude Code to an `Event`."""
     event = as_told("claude", KINDS[name], payload, "Bash")
     given = environ.get("CLAUDE_PID", "")
     process = int(given) if given.isascii() and given.isdigit() else None
@@ -73,8 +73,8 @@ def _calls(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _waits_for_tasks(text: str) -> bool:
-    """Return whether a text runs `outlive wait` or `outlive gate --wait`."""
-    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because few Stop events list commands
+    """Return whether a command line runs `outlive wait` or `outlive gate --wait`."""
+    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because few Stop events list background commands
 
     found = [program(piece) for piece in pieces_within(text)]
     return any(
@@ -83,7 +83,7 @@ def _waits_for_tasks(text: str) -> bool:
 
 
 def _edits(name: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the files that a tool is about to change or that a batch has changed."""
+    """Return the files that a tool call will change, or that a batch has changed."""
     calls: list[tuple[Any, Any]] = [(text(payload, "tool_name"), tool_input)] if name == "PreToolUse" else []
     if name == "PostToolBatch":
         done = (each for each in _calls(payload) if not _was_refused(each.get("tool_response")))
@@ -100,7 +100,7 @@ def _was_refused(response: object) -> bool:
 
 
 def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
-    """Return the client's own background commands.
+    """Return the background commands that Claude Code runs itself.
 
     At a stop, these are all running commands. After a batch of tool calls, these are only the commands that the batch
     started.
@@ -135,9 +135,9 @@ def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
 
 
 def _is_ours(listed: Mapping[str, Any]) -> bool:
-    """Return whether a listed task belongs to our MCP server.
+    """Return whether a background task in Claude Code's list is one of our MCP server.
 
-    The server's name may follow the name of a plugin.
+    In the list, the name of a plugin may precede the server's name.
     """
     kind = str(listed.get("type", "")).lower().replace(" ", "_")
     return kind == "mcp_task" and str(listed.get("server", "")).rpartition(":")[2] == "outlive"
@@ -177,5 +177,5 @@ def _mode(process: int | None, environ: Mapping[str, str]) -> Literal["conversat
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """Return the answer as Claude Code reads it."""
+    """Return an answer in the JSON form that Claude Code reads."""
     return as_read(name, answer, "updatedInput")

@@ -40,7 +40,7 @@ _WITH_VALUES = ("-i", "--image")
 
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
-    """Return the event of a payload of Codex."""
+    """Convert a hook payload of Codex to an `Event`."""
     event, process = as_told("codex", KINDS[name], payload, "Bash"), nearest_client()
     is_codex = name == "Stop" and process is not None and name_of(process) == "codex"
     command = command_of(words_of(process)[1:]) if is_codex and process is not None else None
@@ -58,9 +58,10 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
 
 
 def command_of(words: Sequence[str]) -> str:
-    """Return the first word that is not an option or the value of an option.
+    """Return the subcommand in a command line of Codex.
 
-    A search for `exec` among all words would be wrong, because a profile or a prompt may be called `exec`.
+    This is the first word that is neither an option nor the value of an option. A search for `exec` among all words
+    would be wrong, because a profile or a prompt may be called `exec`.
     """
     is_value, are_values = False, False
     for word in words:
@@ -74,5 +75,5 @@ def command_of(words: Sequence[str]) -> str:
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """Return the answer as Codex reads it."""
+    """Return an answer in the JSON form that Codex reads."""
     return as_read(name, as_reason(answer) if name == "Stop" else answer, "updatedInput")

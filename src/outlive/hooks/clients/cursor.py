@@ -38,7 +38,7 @@ _EDITORS = ("Write", "Edit", "MultiEdit", "Delete")
 
 
 def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> Event:
-    """Return the event of a payload of Cursor."""
+    """Convert a hook payload of Cursor to an `Event`."""
     roots = texts(payload, "workspace_roots")
     place = environ.get("CURSOR_PROJECT_DIR") or (roots[0] if roots else text(payload, "cwd"))
     session = text(payload, "conversation_id") or text(payload, "session_id")
@@ -60,9 +60,9 @@ def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> E
 
 
 def _sub_agents(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
-    """Return the sub-agent that begins.
+    """Return the sub-agent whose start the event reports, or an empty tuple.
 
-    No event names a sub-agent that has ended.
+    Cursor has no event that tells which sub-agent has ended.
     """
     if name != "subagentStart" or text(payload, "subagent_id") is None:
         return ()
@@ -71,7 +71,7 @@ def _sub_agents(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ..
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """Return the answer for Cursor.
+    """Return an answer in the JSON form that Cursor reads.
 
     The answer never permits a tool call, because only the person may permit it.
     """

@@ -37,7 +37,7 @@ _SWITCHES = frozenset("dsyl")
 
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
-    """Return the event of a payload of Gemini CLI."""
+    """Convert a hook payload of Gemini CLI to an `Event`."""
     event, process = as_told("gemini", KINDS[name], payload, "run_shell_command"), nearest_client()
     path, response = event.tool_input.get("file_path"), payload.get("tool_response")
     is_done = event.kind == "tool" or not (isinstance(response, dict) and response.get("error"))
@@ -56,7 +56,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
 
 
 def _is_one_turn(process: int) -> bool:
-    """Return whether the client ends with this turn.
+    """Return whether the client's process exits after this turn.
 
     With ACP (Agent Client Protocol), the client has no terminal but keeps running, because an editor sends prompts
     through a pipe.
@@ -68,13 +68,16 @@ def _is_one_turn(process: int) -> bool:
 
 
 def gives_prompt(word: str) -> bool:
-    """Return whether a word is `--prompt`, or `-p` alone or with switches (`-yp`)."""
+    """Return whether a word on the client's command line is an option for the prompt.
+
+    These options are `--prompt`, `-p`, and `-p` joined to options without a value, as in `-yp`.
+    """
     name = word.partition("=")[0]
     return name == "--prompt" or (name[:1] == "-" and name[-1:] == "p" and _SWITCHES.issuperset(name[1:-1]))
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """Return the answer as Gemini CLI reads it."""
+    """Return an answer in the JSON form that Gemini CLI reads."""
     if name == "advise":
         return as_read("AfterTool", answer.but(tool_input=None), "tool_input")
     return as_read(name, as_reason(answer) if name == "AfterAgent" else answer, "tool_input")

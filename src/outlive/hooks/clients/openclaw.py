@@ -37,7 +37,7 @@ _MOST_BLOCKS = 3
 
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
-    """Return the event of a payload that the plugin sends."""
+    """Convert a payload that our plugin sends to an `Event`."""
     event = as_told("openclaw", KINDS[name], payload, "exec")
     process = payload.get("pid")
     return event.but(
@@ -73,6 +73,6 @@ def _children(payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
 
 
 def write(_: str, answer: Answer) -> dict[str, object]:
-    """Return the answer as the plugin reads it."""
+    """Return an answer in the JSON form that our plugin reads."""
     fields = {"context": cut(answer.context), "block": cut(answer.block), "note": answer.note}
     return {name: each for name, each in fields.items() if each}

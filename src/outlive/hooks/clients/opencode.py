@@ -40,7 +40,7 @@ _SIGHTS: dict[str, Sight] = {"present": "present", "absent": "absent", "unknown"
 
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
-    """Return the event of a payload that the plugin sends."""
+    """Convert a payload that our plugin sends to an `Event`."""
     is_sub_agent = bool(payload.get("agent_id"))
     begins = name in _CAN_BEGIN and bool(payload.get("source")) and not is_sub_agent
     event = as_told("opencode", "begin" if begins else KINDS[name], payload, "bash")
@@ -71,7 +71,10 @@ def _edits(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _children(told: object) -> tuple[ClientReport, ...]:
-    """Return the running child sessions, and for each whether the client can find it."""
+    """Return the running child sessions that our plugin reports.
+
+    The plugin also reports for each child session whether OpenCode can find it.
+    """
     found = [each for each in told if isinstance(each, dict) and each.get("id")] if isinstance(told, list) else []
     return tuple(
         ClientReport(
@@ -87,7 +90,7 @@ def _children(told: object) -> tuple[ClientReport, ...]:
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """Return the answer in the form of Claude Code, which the plugin reads."""
+    """Return an answer in the JSON form of Claude Code, which our plugin reads."""
     document = as_read(name, answer, "updatedInput")
     if answer.look_file:
         document["look_file"] = answer.look_file

@@ -6,9 +6,9 @@ _HEADS = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move 
 
 
 def files_of(patch: object) -> tuple[str, ...]:
-    """Return the paths that a patch names.
+    """Return the paths of the files that a patch changes.
 
-    The result is empty if the patch is not a text.
+    The result is empty if the patch is not a string.
     """
     lines = patch.splitlines() if isinstance(patch, str) else []
     return tuple(line.partition(": ")[2].strip() for line in lines if line.startswith(_HEADS))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def text(payload: Mapping[str, Any], name: str) -> str | None:
-    """Return the text in a field, or None if it is missing, empty or not a text."""
+    """Return the string in a field, or None if it is missing, empty or no string."""
     found = payload.get(name)
     return found if isinstance(found, str) and found else None
 
@@ -23,7 +23,7 @@ def path(payload: Mapping[str, Any], name: str) -> str | None:
 
 
 def texts(payload: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return the texts in a list, without empty texts.
+    """Return the strings in a list, without empty strings.
 
     The result is empty if the field is not a list.
     """

@@ -1,6 +1,7 @@
-"""The event before a compaction: tasks whose keeper has died are settled.
+"""The handler of the event before a compaction, which settles dead tasks.
 
-As a result, the hand-off after the compaction is fast.
+A dead task is a task whose keeper has exited without recording its end. Settling such tasks before the compaction makes
+the hand-off after the compaction fast.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 def prepare(home: Home) -> None:
     """Settle tasks whose keeper has died, in a detached process.
 
-    The hand-off is given when the session begins again.
+    The hand-off itself is given when the session begins again after the compaction.
     """
     detach(lambda: _settle(home))
 

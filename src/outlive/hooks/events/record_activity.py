@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def is_worth_noting(home: Home, event: Event) -> bool:
-    """Return whether an event has edits, or news of the client's background tasks."""
+    """Return whether an event reports edits, or a change of the client's own tasks."""
     is_over = event.foreign_are_all and session_files.word(home, event.session, "foreign") != ""
     return bool(event.kind != "tool" and (event.edits or event.foreign or is_over))
 
@@ -25,12 +25,12 @@ def is_worth_noting(home: Home, event: Event) -> bool:
 def note(home: Home, event: Event, project: str, put: Put) -> None:
     """Record the client's background tasks and its edits.
 
-    The answer to a report of child sessions names the file through which the client is asked to look for them.
-    Edits are recorded only if a task that may have changed the same files has run since the first of the edits. The
-    task may belong to any project.
+    If a sub-agent's event reports child sessions, the answer names a file. Through this file, Outlive asks the client
+    to look for its child sessions. Edits are recorded only if a task that may have changed the same files has run since
+    the first of the edits. The task may belong to any project.
     """
     if event.foreign or event.foreign_are_all:
-        from outlive.service.sessions.note_client_tasks import note_foreign  # noqa: PLC0415 - imported here, because few clients run commands in their own background
+        from outlive.service.sessions.note_client_tasks import note_foreign  # noqa: PLC0415 - imported here, because few clients run background commands themselves
 
         closed = note_foreign(home, event.session, project, event.client, event.foreign, are_all=event.foreign_are_all)
         session_files.set_word(home, event.session, "foreign", "some" if event.foreign else "")

@@ -1,7 +1,7 @@
-"""The end of a turn: notices of ended tasks are delivered and continue the turn.
+"""The end of a turn: notices are delivered to the model and continue the turn.
 
-Only a headless session (without a person) waits here for its tasks, because the session ends with its turn. A hook
-continues a turn only as many times in a row as the client accepts.
+Only a headless session (without a person) waits here for its tasks, because a headless session ends with its turn. A
+hook continues a turn only as many times in a row as the client accepts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def _sleep(home: Home, event: Event, project: str, put: Put) -> bool:
 
 
 def _deliver(home: Home, event: Event, project: str, put: Put, *, may_present: bool) -> bool:
-    """Confirm earlier notices and present new notices. Return whether any were new."""
+    """Confirm the notices presented earlier, and present new notices.
+
+    Returns whether new notices were presented.
+    """
     reconcile(home, utc_now(), None, launch_adopter)
 
     def is_wanted(_: SqliteLedger, telling: Telling) -> bool:

@@ -1,7 +1,7 @@
-"""The event between two model requests: notices are confirmed and presented.
+"""The handler of the event between two requests to the model.
 
-If a client process has exited, the ends of its background commands are also reported here. The loss of a child session
-that the client cannot find any more is reported too.
+It confirms the notices that the model has read, and presents new notices. It also reports background tasks of a client
+that are lost: commands whose client process has exited, and child sessions that the client cannot find any more.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def deliver(home: Home, event: Event, project: str, put: Put) -> None:
 
 
 def _put_with_lost(home: Home, texts: list[str], lost: list[ClientTask], put: Put) -> None:
-    """Answer with texts and with a report of lost client tasks.
+    """Answer with notices and with a report of the client's lost tasks.
 
-    A client may call two hooks at once, for two tools. So the answer is given while no other process can write to the
-    ledger, and names only the lost tasks that no other hook has reported.
+    `texts` has the text of the notices. A client may call two hooks at once, for two tools. So this hook gives its
+    answer while no other process can write to the ledger. The report names only the lost tasks that no other hook has
+    reported.
     """
     from outlive.service.notices.compose import lost_text_of  # noqa: PLC0415 - imported here, because few clients run tasks of their own
     from outlive.service.sessions.note_client_tasks import tell_lost, untold_among  # noqa: PLC0415
@@ -55,6 +56,9 @@ def _put_with_lost(home: Home, texts: list[str], lost: list[ClientTask], put: Pu
 
 
 def _lost_of(home: Home, owed: OwedBy) -> list[ClientTask]:
-    """Return the ended client commands whose end no client has reported."""
+    """Return the background tasks of clients that are lost.
+
+    No client will report the end of these tasks.
+    """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         return [one for one in abandoned_for(ledger, owed) if one.state == "lost"]

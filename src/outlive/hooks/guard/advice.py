@@ -49,7 +49,10 @@ _TELL_NO_SESSION = ("gemini", "cursor")
 
 
 def advise(event: Event, guard: str, put: Put, held: str = "") -> None:
-    """Answer a tool call with the warning `held`, with advice, or with a new command."""
+    """Answer a tool call with a warning, with advice, or with a new command.
+
+    `held` is the warning about files that a task has changed, or an empty string.
+    """
     if event.command is None:
         if held:
             put(Answer(context=f"[outlive] {held}"))
@@ -108,7 +111,7 @@ def _seconds(words: tuple[str, ...]) -> float:
 
 
 def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
-    """Return the tool's input with a command that Outlive runs.
+    """Return the tool's input, changed so that Outlive runs the command.
 
     Returns None if the command must not be replaced.
     """
@@ -154,7 +157,10 @@ def _without_detaching(command: str, *, is_background: bool) -> str | None:
 
 
 def _is_plainly_wrapped(text: str) -> bool:
-    """Return whether a text is one command after a wrapper without options."""
+    """Return whether a command line has one command, run by a wrapper without options.
+
+    A wrapper is a program such as `nohup`, which runs the command in its arguments.
+    """
     parts = pieces(text)
     return len(parts) == 1 and len(parts[0].words) > 1 and not parts[0].words[1].startswith("-")
 
@@ -177,7 +183,7 @@ def _has_rules(event: Event) -> bool:
 
 
 def _with_session(event: Event) -> dict[str, object] | None:
-    """Return the tool's input with the session's id for `outlive`.
+    """Return the tool's input with a command that tells `outlive` the session's id.
 
     Returns None if the id is not needed.
     """
@@ -189,7 +195,10 @@ def _with_session(event: Event) -> dict[str, object] | None:
 
 
 def _not_said_before(event: Event, found: list[str]) -> list[str]:
-    """Return the kinds of advice that are new to this agent. Record them as given."""
+    """Return the kinds of advice that this agent has not got yet.
+
+    These kinds are recorded as given.
+    """
     if not found:
         return []
     home = Home(locate(os.environ))

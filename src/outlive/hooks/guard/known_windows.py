@@ -36,10 +36,13 @@ _PLAIN_SIGNS = frozenset(" ./,:%+|-_")
 
 
 class KnownWindows:
-    """The index and the journals, which exclude paths that are in no open window."""
+    """The check of paths against the index and the journals of running tasks."""
 
     def __init__(self, known: LeftPathsIndex, home: Home, own_task: str | None) -> None:
-        """Read the journals of running tasks, except of `own_task`, the caller's task."""
+        """Read the journals of running tasks.
+
+        `own_task` is the task in which the client itself runs, or None. Its journal is not read.
+        """
         self._known = known
         self._texts: list[bytes] = []
         self._is_whole = True
@@ -60,12 +63,15 @@ class KnownWindows:
                 self._texts.append(text)
 
     def may_concern(self, paths: Iterable[str]) -> bool:
-        """Return whether a path may be, contain or lie in a changed path."""
+        """Return whether one of the paths may be, contain or lie below a changed path."""
         paths = list(paths)
         return self._known.may_concern(paths) or self.is_running_in(paths)
 
     def is_running_in(self, paths: Iterable[str]) -> bool:
-        """Return whether a running task may have changed a path, or a path in or above it."""
+        """Return whether a running task may have changed one of the paths.
+
+        A change of a path above or below one of the paths counts too.
+        """
         if not self._is_whole or not self._texts:
             return not self._is_whole
         from outlive.observe.search_journal import as_written, names_any  # noqa: PLC0415 - imported here, because usually no running task has changed files
@@ -77,7 +83,7 @@ class KnownWindows:
 def named_in(command: str, directory: str) -> Iterator[str]:
     """Yield the paths that a command may name.
 
-    A path with a part that a shell expands is cut before this part.
+    If a shell would expand a part of a path, the path is cut before this part.
     """
     from outlive.observe.shell.split_text import pieces_within  # noqa: PLC0415 - imported here, because the event of an edit has no command
 
@@ -100,7 +106,7 @@ def up_to_wild(word: str) -> str:
 
 
 def names_all_it_reads(command: str) -> bool:
-    """Return whether a command certainly touches only the paths that its words name."""
+    """Return whether a command certainly uses only the paths in its arguments."""
     if not all(sign.isalnum() or sign in _PLAIN_SIGNS for sign in command):
         return False
     from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because the event of an edit has no command

@@ -1,8 +1,8 @@
 """The warning about a tool call that uses files in an open window.
 
-A file is in an open window if a task has changed the file and not restored it. The changes by commands in a client's
-own background are not observed, so only the texts of these commands are used. Usually there is no open window. An index
-shows whether there are open windows, so that the hook need not open the ledger.
+A file is in an open window if a task has changed the file and not restored it. Outlive does not observe the background
+commands that a client runs itself. For these commands, the warning is based only on the text of the command. Usually
+there is no open window. An index shows whether there are open windows, so that the hook need not open the ledger.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _ANSWERING_S = 3.0
 
 
 def held(home: Home, event: Event, patience_s: float) -> str:
-    """Return the warning for the model about an event, or an empty text."""
+    """Return the warning about the files that an event uses, or an empty string."""
     stamp = stamp_of(home)
     if not has_ledger(home):
         return ""
     known = read_left_paths(home, stamp)
     if known is not None and not _may_concern(known, home, event):
         return ""
-    from outlive.ledger.connection import hurry  # noqa: PLC0415 - imported here, because usually no ended task has left paths changed
+    from outlive.ledger.connection import hurry  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
     from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415
     from outlive.service.clock import utc_now  # noqa: PLC0415
     from outlive.service.effects.open_windows import MOST_COMPARED, OpenWindows  # noqa: PLC0415
@@ -82,13 +82,13 @@ def _paths(event: Event) -> list[str]:
 def _may_concern(known: LeftPathsIndex, home: Home, event: Event) -> bool:
     """Return whether the event may use a changed file that was not reported yet.
 
-    The changes by ended tasks stay the same. So a command that uses the whole directory tree gets the warning about
-    them only once.
+    The changes made by ended tasks do not grow any more. So commands that use the whole directory tree get the warning
+    about these changes only once.
     """
     if known.is_empty and not known.running:
         return False
     from outlive.hooks.guard.known_windows import KnownWindows, named_in, names_all_it_reads  # noqa: PLC0415
-    from outlive.service.effects.resolve_links import places_on_the_way  # noqa: PLC0415 - imported here, because usually no ended task has left paths changed
+    from outlive.service.effects.resolve_links import places_on_the_way  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
 
     windows = KnownWindows(known, home, _own_task() if known.running else None)
     paths = _paths(event) if event.command is None else list(named_in(event.command, event.cwd))
@@ -112,7 +112,10 @@ def _own_task() -> str | None:
 
 
 def _may_touch(windows: KnownWindows, event: Event) -> bool:
-    """Return whether a command, by its text, may use a path that a task has changed."""
+    """Return whether a command may use a path that a task has changed.
+
+    The text of the command decides this.
+    """
     from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because usually no task has changed files
     from outlive.hooks.guard.known_windows import up_to_wild  # noqa: PLC0415
     from outlive.service.effects.wanted_paths import read_command  # noqa: PLC0415
@@ -126,7 +129,10 @@ def _told(event: Event) -> str:
 
 
 def _index(home: Home, ledger: SqliteLedger, stamp: str, windows: OpenWindows) -> None:
-    """Write the index, if the index and the journals cover the changes of all tasks."""
+    """Write the index of changed paths.
+
+    No index is written if the index and the journals together would not cover the changes of all tasks.
+    """
     running = ledger.unsettled()
     if any(each.current.settled_at is not None for each in windows.replayed) or any(map(_may_take_away, running)):
         return
@@ -147,7 +153,7 @@ def _may_take_away(task: Task) -> bool:
 
 
 def _may_matter(home: Home, task: Task) -> bool:
-    """Return whether a task may have changed files, or may soon change others' files."""
+    """Return whether a task may have changed files, or may soon change existing files."""
     if task.current.settled_at is None and _may_take_away(task):
         return True
     from outlive.bundle.attempt import AttemptFiles  # noqa: PLC0415 - imported here, because usually no task runs
@@ -158,7 +164,7 @@ def _may_matter(home: Home, task: Task) -> bool:
 
 
 def _takes_foreign(ledger: SqliteLedger) -> bool:
-    """Return whether a client's own background command may change files of others."""
+    """Return whether a background command of a client may change existing files."""
     from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because usually the index is enough
     from outlive.ledger.client_tasks import ClientTasks  # noqa: PLC0415
 
@@ -166,7 +172,7 @@ def _takes_foreign(ledger: SqliteLedger) -> bool:
 
 
 def _with_foreign(ledger: SqliteLedger, answer: Answer, event: Event) -> Answer:
-    """Add clients' own commands to the answer, if they may change files of the event."""
+    """Add the background commands of clients that may change the event's files."""
     from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because clients rarely run commands that change other files
     from outlive.service.effects.guard import with_foreign_command, with_foreign_paths  # noqa: PLC0415
 
@@ -185,7 +191,10 @@ def _answer(home: Home, windows: OpenWindows, event: Event) -> Answer:
 
 
 def _news(home: Home, event: Event, answer: Answer) -> str:
-    """Return the warning about tasks that will soon change files, once for each task."""
+    """Return the warning about tasks that will soon change the event's files.
+
+    A session gets this warning once for each task.
+    """
     kind = "coming_below" if event.is_sub_agent else "coming"
     told = session_files.word(home, event.session, kind).split()
     coming = [each for each in answer.coming if each.task not in told]

@@ -24,8 +24,8 @@ _LEAST_ROOM = 64 << 10
 def has_ledger(home: Home) -> bool:
     """Return whether the state directory has or had a ledger.
 
-    A deleted ledger counts as well, because its tasks keep running. Raises `Unavailable` if the state directory cannot
-    be used.
+    A deleted ledger counts too, because its tasks keep running. Raises `Unavailable` if the state directory cannot be
+    used.
     """
     try:
         os.lstat(home.ledger)

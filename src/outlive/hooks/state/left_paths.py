@@ -36,18 +36,19 @@ class LeftPathsIndex:
     def __init__(self, hashes: memoryview, count: int, running: tuple[Running, ...]) -> None:
         """Create the index.
 
-        The first `count` hashes are those of the changed paths. The others are those of the directories above them.
+        The first `count` hashes are hashes of changed paths. The other hashes are hashes of the directories above these
+        paths.
         """
         self._hashes, self._left, self._around = hashes, hashes[:count], hashes[count:]
         self.running = running
 
     @property
     def name(self) -> str:
-        """A checksum of the paths.
+        """A checksum of the changed paths.
 
-        Other changes of the ledger do not change this checksum.
+        The checksum stays the same if something else in the ledger changes.
         """
-        from binascii import crc32  # noqa: PLC0415 - imported here, because usually no ended task has left paths changed
+        from binascii import crc32  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
 
         return str(crc32(self._hashes))
 
@@ -57,8 +58,8 @@ class LeftPathsIndex:
         return not len(self._left)
 
     def may_concern(self, paths: Iterable[str]) -> bool:
-        """Return whether one of the paths may be, contain or lie in a changed path."""
-        from binascii import crc32  # noqa: PLC0415 - imported here, because usually no ended task has left paths changed
+        """Return whether one of the paths may be, contain or lie below a changed path."""
+        from binascii import crc32  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
 
         for path in paths:
             names = os.fsencode(path).rstrip(b"/").split(b"/")
@@ -70,7 +71,7 @@ class LeftPathsIndex:
 
 
 def read_left_paths(home: Home, stamp: str) -> LeftPathsIndex | None:
-    """Return the index for the ledger with this stamp, or None."""
+    """Return the index if it was made when the ledger had this stamp, or None."""
     if not stamp:
         return None
     try:
@@ -93,7 +94,10 @@ def read_left_paths(home: Home, stamp: str) -> LeftPathsIndex | None:
 
 
 def write_left_paths(home: Home, stamp: str, paths: Iterable[bytes], running: Iterable[Running]) -> None:
-    """Write the index. `stamp` is the ledger's stamp from before its paths were read."""
+    """Write the index.
+
+    `stamp` is the ledger's stamp, taken before the paths were read from the ledger.
+    """
     from array import array  # noqa: PLC0415 - imported here, because usually the index exists already
     from binascii import crc32  # noqa: PLC0415
 

@@ -29,7 +29,8 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
     - `running`: there are no such notices now, but tasks run, or presented notices wait for their confirmation.
     - `unbegun`: the session's beginning was not recorded, because the ledger was locked or Outlive was not yet
       installed.
-    - `nothing`: no step. If only a commit can change this, later hooks need not open the ledger until the next commit.
+    - `nothing`: the session needs no step. If only a commit to the ledger can change this, later hooks need not open
+      the ledger until the next commit.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, event.session, project)
@@ -60,19 +61,23 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
 
 
 def _open_states(notices: Notices, owed: OwedBy) -> set[str]:
-    """Return the states of the open notices that a session is owed or was presented.
+    """Return the states of the open notices for a session.
 
-    The hand-off presents endings of earlier sessions to the session, although these endings are not owed to it.
+    Open notices that were presented to the session count too. The hand-off also presents endings of earlier sessions,
+    which are not notices for this session.
     """
     found = notices.open_states(owed.origins, owed.tasks)
     return found | {notice.state for notice in notices.presented_to(owed.session.seq, 1)}
 
 
 def abandoned_for(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
-    """Return the clients' own commands whose end no client will report to the session."""
+    """Return the background tasks of clients whose end no client will report.
+
+    These tasks are lost, or their client has exited. The session whose notices are `owed` must be notified of them.
+    """
     if not ClientTasks(ledger).origins():
         return []
-    from outlive.service.sessions.note_client_tasks import abandoned_of  # noqa: PLC0415 - imported here, because few clients run commands in their own background
+    from outlive.service.sessions.note_client_tasks import abandoned_of  # noqa: PLC0415 - imported here, because few clients run background commands themselves
 
     return abandoned_of(ledger, owed)
 

@@ -40,7 +40,7 @@ _KINDS = (
 
 
 def word(home: Home, session: str, kind: str) -> str:
-    """Return the stored text of a kind, or an empty text."""
+    """Return the string that is stored under a kind, or an empty string."""
     try:
         return read_small(_path(home, session, kind)).decode("ascii", "replace")
     except OSError:
@@ -48,7 +48,7 @@ def word(home: Home, session: str, kind: str) -> str:
 
 
 def set_word(home: Home, session: str, kind: str, text: str) -> None:
-    """Store a text under a kind. A failure to write is ignored."""
+    """Store a string under a kind. A failure to write is ignored."""
     try:
         try:
             fd = os.open(_path(home, session, kind), _FLAGS | os.O_TRUNC, 0o600)
@@ -62,9 +62,9 @@ def set_word(home: Home, session: str, kind: str, text: str) -> None:
 
 
 def listen(home: Home, session: str, kind: str) -> int | None:
-    """Empty the stored text of a kind, and return a descriptor.
+    """Empty the string that is stored under a kind, and return a descriptor.
 
-    The descriptor becomes readable when a new text is stored. Returns None if the user has too few inotify instances.
+    The descriptor becomes readable when a new string is stored. Returns None if the user has too few inotify instances.
     """
     set_word(home, session, kind, "")
     return watch_modifications(_path(home, session, kind))
@@ -81,7 +81,7 @@ def replace(home: Home, session: str, kind: str) -> int | None:
 
 
 def count(home: Home, session: str, kind: str) -> int:
-    """Return the stored number of a kind, or 0 if no number is stored."""
+    """Return the number that is stored under a kind, or 0 if there is none."""
     found = word(home, session, kind)
     return int(found) if found.isdigit() else 0
 
@@ -101,10 +101,11 @@ def forget(home: Home, session: str) -> None:
 
 
 def watch(home: Home, session: str, client: int, departures: int) -> int | None:
-    """Become the only watcher of a session, when the previous watcher has ended.
+    """Wait until the previous watcher of a session has ended, and become its watcher.
 
-    This process is the watcher as long as the returned descriptor stays open. Returns None if the process `client` has
-    a watcher already, or if `departures` (a descriptor of `watch_departures`) becomes readable first.
+    This process is the watcher as long as the returned descriptor stays open. `client` is the process id of the client.
+    Returns None if this client already has a watcher, or if `departures` (a descriptor of `watch_departures`) becomes
+    readable first.
     """
     make_place(home)
     fd = os.open(_path(home, session, "watch"), _FLAGS, 0o600)
@@ -115,7 +116,10 @@ def watch(home: Home, session: str, client: int, departures: int) -> int | None:
 
 
 def _is_only_one_of(client: int, fd: int) -> bool:
-    """Lock the byte for a client. Return False if the client already has a watcher."""
+    """Lock the byte of the file that stands for a client's process.
+
+    Returns False if another watcher of this client has locked the byte.
+    """
     import struct  # noqa: PLC0415 - imported here, because only a process that no client waits for needs it
 
     # Without this lock, each turn of the client would add a process that waits to become the watcher.
@@ -127,7 +131,10 @@ def _is_only_one_of(client: int, fd: int) -> bool:
 
 
 def _wait_for_turn(fd: int, departures: int) -> bool:
-    """Wait until no other process is the watcher. Return False if the client departs."""
+    """Wait until no other process is the watcher.
+
+    Returns False if the descriptor `departures` becomes readable first.
+    """
     try:
         flock(fd, LOCK_EX | LOCK_NB)
     except BlockingIOError:

@@ -1,7 +1,7 @@
 """The transcript as evidence: a notice whose id is in the transcript was received.
 
-If a session was killed during a turn, it may have read notices without confirming them. Without this evidence, they
-would be presented again.
+If a session was killed during a turn, it may have read notices without confirming them. Without this evidence, these
+notices would be presented again.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def stamp_of(home: Home) -> str:
 
 
 def is_quiet(home: Home, session: str, stamp: str) -> bool:
-    """Return whether a check with the same stamp found no notice for the session."""
+    """Return whether a check has found no notice for the session at this stamp."""
     return bool(stamp) and session_files.word(home, session, "quiet") == stamp
 
 

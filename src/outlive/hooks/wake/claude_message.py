@@ -1,8 +1,9 @@
-"""The message that wakes an idle session, and the hook of its prompt.
+"""The message that wakes an idle session, and the hook that receives the message.
 
-Claude Code takes the message as a prompt from a socket, and Codex takes it from its queue. The message contains no
-notice: the hook of the prompt claims the notices and adds them. This hook also stores the message's nonce, so that the
-sender knows that the message has arrived. If the message is stale and no notice is left, the hook blocks the prompt.
+Claude Code takes the message as a prompt from a socket, and Codex takes the message from its queue. The message
+contains no notice. The hook for the prompt claims the notices and adds them to the prompt. This hook also stores the
+message's nonce, so that the sender knows that the message has arrived. If the message is stale and no notice is left,
+the hook blocks the prompt.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def message(mark: str) -> str:
 
 
 def poke(home: Home, session: str, environ: Mapping[str, str]) -> bool:
-    """Send a wake message. Return whether the client called the hook of its prompt."""
+    """Send a wake message to Claude Code. Return whether the message has arrived.
+
+    The message has arrived when the client has called the hook for the prompt.
+    """
     from outlive.hooks.wake.wait_for_change import wait_until  # noqa: PLC0415 - imported here, because only a process that no client waits for needs it
     from outlive.service.notices.compose import new_mark  # noqa: PLC0415
 

@@ -79,9 +79,9 @@ def _present(home: Home, claimed: Claim, more: str, put: Put) -> None:
 
 
 def _remember_unawaited(home: Home, event: Event, wait: Gathering) -> None:
-    """Remember the tasks that no later stop of this session awaits.
+    """Remember the tasks for which no later stop of this session waits.
 
-    These are servers, or all tasks after the time limit.
+    These tasks are servers. After the time limit, they are all tasks that still run.
     """
     given_up = [*wait.servers, *(task.id for task in wait.awaited if wait.is_late)]
     if given_up:
@@ -90,7 +90,7 @@ def _remember_unawaited(home: Home, event: Event, wait: Gathering) -> None:
 
 
 def _server_text(wait: Gathering) -> str:
-    """Return the text about tasks that are servers, or an empty text."""
+    """Return the text about tasks that are servers, or an empty string."""
     if not wait.servers:
         return ""
     commands = {task.id: one_line(task.launch.command, 60) for task in wait.launched}
@@ -114,8 +114,8 @@ def _server_text(wait: Gathering) -> str:
 def _ceiling_s(environ: Mapping[str, str]) -> float:
     """Return how many seconds a headless session waits at most.
 
-    0 means that it does not wait. If the setting is wrong, the default applies and no error is raised. After an error,
-    the hook would give no answer, and the model would never read the endings.
+    0 means that the session does not wait. If the setting is wrong, the default applies and no error is raised. After
+    an error, the hook would give no answer, and the model would never read the endings.
     """
     text = environ.get(CEILING, "").strip()
     if text in {"", "0"}:

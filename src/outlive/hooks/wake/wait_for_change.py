@@ -18,7 +18,8 @@ _LOOK_MS = 100
 def wait_until(is_so: Callable[[], bool], changes: int | None, seconds: float) -> bool:
     """Wait until a condition is true. Return False if this takes more than `seconds`.
 
-    `changes` is an inotify descriptor. The condition is checked after each of its events. None means polling.
+    `changes` is an inotify descriptor. The condition is checked after each event of this descriptor. If `changes` is
+    None, the condition is polled.
     """
     waiting, until = poll(), time.monotonic() + seconds
     if changes is not None:

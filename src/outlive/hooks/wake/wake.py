@@ -52,7 +52,10 @@ def wake(home: Home, event: Event, project: str, put: Put) -> None:
 
 
 def when_owed(home: Home, event: Event, project: str, nudge: Callable[[], None]) -> None:
-    """Call `nudge` once when there are notices. Do not present the notices."""
+    """Call `nudge` once when there are notices for the session.
+
+    This function does not present the notices.
+    """
     for claimed in _claims(home, event, project):
         claimed.release()
         nudge()
@@ -103,7 +106,7 @@ def _claims(home: Home, event: Event, project: str) -> Iterator[Claim]:
 def _wait_until_begun(home: Home, event: Event, project: str) -> None:
     """Wait until the hook for the session's beginning has recorded the boundary.
 
-    The client starts both hooks at the same time, because a resumed session is idle at once.
+    A resumed session is idle at once. So the client starts that hook and this hook at the same time.
     """
     process, changes = mark(event.process), watch_modifications(home.path)
 

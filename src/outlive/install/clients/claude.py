@@ -25,7 +25,7 @@ def directory(environ: Mapping[str, str]) -> str:
 
 
 def groups(guard: str) -> dict[str, list[dict[str, object]]]:
-    """Return the groups of hooks for each event."""
+    """Return our groups of hooks for each event of the client."""
     waking = {**_hook("Wake", timeout=_DAY_S), "asyncRewake": True}
     found: dict[str, list[dict[str, object]]] = {
         # A session that was resumed or cleared may be idle before its first turn.
@@ -49,7 +49,10 @@ def _hook(event: str, *more: str, timeout: int) -> dict[str, object]:
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the files to change. `server` is our MCP server's command, or None."""
+    """Return the client's files that installing changes.
+
+    `server` is the command of our MCP server, or None if the server is not to be added.
+    """
     top = directory(environ)
     # Claude Code keeps the user's MCP servers in its state file and not in the settings.
     memory = os.path.join(environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME", "/"), ".claude.json")
@@ -69,7 +72,10 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
 def with_server(
     text: str, words: Sequence[str] | None, under: tuple[str, ...] = ("mcpServers",), **more: object
 ) -> str:
-    """Add our MCP server to a text, if the server is installed and its name is free."""
+    """Add our MCP server to the text of a configuration file.
+
+    The text is returned unchanged if `words` (the server's command) is None, or if another server has our name.
+    """
     path = (*under, "outlive")
     if words is None or (text.strip() and jsonc.find(jsonc.parse(text), path) is not None):
         return text
@@ -77,7 +83,7 @@ def with_server(
 
 
 def why_no_server(text: str, path: str, words: Sequence[str] | None, under: tuple[str, ...] = ("mcpServers",)) -> str:
-    """Return the message about a foreign server with our name, or an empty text."""
+    """Return a message if another MCP server has our name, or else an empty string."""
     if words is None or not text.strip() or jsonc.find(jsonc.parse(text), (*under, "outlive")) is None:
         return ""
     return f"{path} has another MCP server named outlive, which is kept; Outlive's server is not added"
@@ -89,7 +95,7 @@ def carry_server(there: str, text: str) -> str:
 
 
 def without_server(text: str, under: tuple[str, ...] = ("mcpServers",)) -> str:
-    """Remove our MCP server."""
+    """Remove our MCP server from the text of a configuration file."""
     node = jsonc.find_to_edit(text, (*under, "outlive")) if names_us(text) else None
     is_there = node is not None and _is_our_server(jsonc.value_of(text, node))
     shorter = jsonc.cut_key(text, (*under, "outlive")) if is_there else text
@@ -116,7 +122,7 @@ def strip_groups(text: str, client: str = NAME) -> str:
     hooks = jsonc.find_to_edit(text, ("hooks",))
     for event in [member.key for member in hooks.members] if hooks is not None else ():
         shorter = jsonc.cut(text, ("hooks", event), lambda group: _is_our_group(group, client))
-        # A group may have foreign hooks next to our hooks, so remove only our hooks.
+        # A group may have other programs' hooks next to our hooks, so remove only our hooks.
         groups_left = jsonc.find(jsonc.parse(shorter), ("hooks", event))
         for index in range(len(groups_left.members) if groups_left is not None else 0):
             shorter = jsonc.cut(shorter, ("hooks", event, index, "hooks"), lambda hook: is_our_hook(hook, client))
@@ -132,14 +138,14 @@ def _is_our_group(group: object, client: str) -> bool:
 
 
 def is_our_hook(hook: object, client: str) -> bool:
-    """Return whether a hook's entry was written by this or an earlier Outlive."""
+    """Return whether this or an earlier version of Outlive wrote a hook's entry."""
     return is_ours(_words(hook), client)
 
 
 def _words(entry: object) -> list[object]:
-    """Return the command of a hook or a server.
+    """Return the command of a hook or an MCP server, as a list of words.
 
-    The result is empty if the form of the command differs from ours.
+    The result is empty if the entry does not have the form that Outlive writes.
     """
     args = entry.get("args", []) if isinstance(entry, dict) else None
     return [entry.get("command"), *args] if isinstance(entry, dict) and isinstance(args, list) else []

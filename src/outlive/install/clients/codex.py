@@ -57,7 +57,7 @@ def directory(environ: Mapping[str, str]) -> str:
 
 
 def groups(guard: str) -> dict[str, list[dict[str, object]]]:
-    """Return the groups of hooks for each event."""
+    """Return our groups of hooks for each event of the client."""
     found: dict[str, list[dict[str, object]]] = {
         event: [{"hooks": [_hook(event, timeout=timeout)]}] for event, timeout in _TIMEOUTS_S.items()
     }
@@ -76,10 +76,10 @@ def targets(
     server: Sequence[str] | None,
     trust: Callable[[str, str], list[Trusted]] | None = None,
 ) -> list[Target]:
-    """Return the files to change. `server` is our MCP server's command, or None.
+    """Return the client's files that installing changes.
 
-    `trust` is a function that returns the keys and hashes of the hooks in a `hooks.json`. Without `trust`, the hooks
-    stay untrusted.
+    `server` is the command of our MCP server, or None if the server is not to be added. `trust` is a function that
+    returns the keys and hashes of the hooks in a `hooks.json`. Without `trust`, the hooks stay untrusted.
     """
     top = directory(environ)
     config, hooks = f"{top}/config.toml", f"{top}/hooks.json"
@@ -173,7 +173,7 @@ def _is_our_server(names: tuple[str, ...], table: str) -> bool:
 
 
 def _server_in(text: str) -> dict[str, object]:
-    """Return the values of the server with our name, or an empty dict."""
+    """Return the settings of the MCP server with our name, or an empty dict."""
     servers = toml_edit.parse(text).get("mcp_servers")
     found = servers.get("outlive") if isinstance(servers, dict) else None
     return found if isinstance(found, dict) else {}

@@ -29,7 +29,10 @@ def directory(environ: Mapping[str, str]) -> str:
 
 
 def groups(guard: str) -> dict[str, list[dict[str, object]]]:
-    """Return the hooks by event. Advice is given after a tool call, not before it."""
+    """Return our hooks by event.
+
+    Advice is given after a tool call, because the answer to a hook before the tool call does not reach the model.
+    """
     found = {event: [_hook(event, timeout=timeout)] for event, timeout in _TIMEOUTS_S.items()}
     found["preToolUse"] = [_hook("preToolUse", "--guard", "off", timeout=5, matcher="Shell")]
     found["postToolUse"] = [_hook("postToolUse", timeout=5)]
@@ -44,7 +47,10 @@ def _hook(event: str, *more: str, **fields: object) -> dict[str, object]:
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the files to change. `server` is our MCP server's command, or None."""
+    """Return the client's files that installing changes.
+
+    `server` is the command of our MCP server, or None if the server is not to be added.
+    """
     top = directory(environ)
     return [
         Target(
@@ -88,7 +94,7 @@ def strip_hooks(text: str) -> str:
 
 
 def without_our_version(text: str, before: str) -> str:
-    """Remove the `version` that we added, unless foreign hooks may need it."""
+    """Remove the `version` that we added, unless hooks of other programs may need it."""
     then, now = (_value(each) for each in (before, text))
     is_needed = now.get("hooks") not in (None, {}, then.get("hooks"))
     if "version" in then or now.get("version") != 1 or is_needed:

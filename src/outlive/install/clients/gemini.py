@@ -32,7 +32,10 @@ def directory(environ: Mapping[str, str]) -> str:
 
 
 def groups(guard: str) -> dict[str, list[dict[str, object]]]:
-    """Return the groups by event. Advice is given after a tool call, not before it."""
+    """Return our groups of hooks by event.
+
+    Advice is given after a tool call, because the answer to a hook before the tool call does not reach the model.
+    """
     found = {event: [_group("*", event)] for event in _EVENTS}
     found["PreCompress"] = [_group("manual", "PreCompress")]
     found["BeforeTool"] = [_group("run_shell_command", "BeforeTool", "--guard", "off")]
@@ -51,7 +54,10 @@ def _group(matcher: str, event: str, *more: str) -> dict[str, object]:
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the files to change. `server` is our MCP server's command, or None."""
+    """Return the client's files that installing changes.
+
+    `server` is the command of our MCP server, or None if the server is not to be added.
+    """
     path = f"{directory(environ)}/settings.json"
     return [
         Target(

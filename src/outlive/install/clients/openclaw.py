@@ -48,7 +48,10 @@ def configuration(environ: Mapping[str, str]) -> str:
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the files to change. `server` is our MCP server's command, or None."""
+    """Return the client's files that installing changes.
+
+    `server` is the command of our MCP server, or None if the server is not to be added.
+    """
     top = directory(environ)
     # OpenClaw does not pass its environment to the servers that it starts.
     known = {name: environ[name] for name in ("OUTLIVE_HOME", "XDG_STATE_HOME") if environ.get(name)}
@@ -95,7 +98,7 @@ def _list(text: str, node: jsonc.Node) -> list[object]:
 
 
 def strip_plugin(text: str) -> str:
-    """Remove the plugin and the server, and then members that became empty."""
+    """Remove our plugin and MCP server, and then members that became empty."""
     if not names_us(text):
         return text
     before = text
@@ -108,7 +111,7 @@ def strip_plugin(text: str) -> str:
 
 
 def is_our_entry(value: object) -> bool:
-    """Return whether a plugin's entry is ours."""
+    """Return whether Outlive wrote the entry of a plugin."""
     config = value.get("config") if isinstance(value, dict) else None
     command = config.get("command") if isinstance(config, dict) else None
     return isinstance(command, list) and command[1:2] == ["-I"] and "outlive" in " ".join(map(str, command))

@@ -66,9 +66,13 @@ def is_plugin(text: str) -> bool:
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the files to change. `server` is our MCP server's command, or None."""
+    """Return the client's files that installing changes.
+
+    `server` is the command of our MCP server, or None if the server is not to be added.
+    """
     top = directory(environ)
-    # OpenCode reads both files. `opencode.jsonc` has precedence, and OpenCode creates it if both are missing.
+    # OpenCode reads `opencode.json` and `opencode.jsonc`. The second file has precedence, and OpenCode creates it if
+    # neither file exists.
     plain, commented = f"{top}/opencode.json", f"{top}/opencode.jsonc"
     chosen = plain if read(plain) is not None and read(commented) is None else commented
     return [
@@ -92,7 +96,10 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
 
 
 def _with_server(text: str, words: Sequence[str] | None) -> str:
-    """Add our MCP server, if the server is installed and its name is free."""
+    """Add our MCP server to the text of a configuration file.
+
+    The text is returned unchanged if `words` (the server's command) is None, or if another server has our name.
+    """
     path = ("mcp", "outlive")
     if words is None or (text.strip() and jsonc.find(jsonc.parse(text), path) is not None):
         return text

@@ -1,4 +1,4 @@
-"""Edits of JSON with comments and of JSON5 that keep every foreign byte.
+"""Edits of JSON with comments and of JSON5 that keep all other bytes of the file.
 
 The parser returns the positions of values, so that only parts of the text are replaced. Writing a whole file from its
 values would lose comments, order and spacing.
@@ -60,7 +60,10 @@ def value_of(text: str, node: Node) -> object:
 
 
 def _scalar(text: str) -> object:
-    """Return a scalar's value. Forms of JSON5 that we never write are read inexactly."""
+    """Return the value of a string, number or literal.
+
+    Some forms of JSON5 that Outlive never writes get an inexact value.
+    """
     if text[:1] == "'":
         return text[1:-1]
     try:
@@ -70,7 +73,7 @@ def _scalar(text: str) -> object:
 
 
 def find(root: Node, path: Sequence[str | int]) -> Node | None:
-    """Return the node under a path, or None. The last of duplicate keys counts."""
+    """Return the node under a path, or None. Of duplicate keys, the last counts."""
     node: Node | None = root
     for key in path:
         found = _with_key(node, key) if node is not None else []
@@ -83,7 +86,7 @@ def _with_key(node: Node, key: str | int) -> list[Member]:
 
 
 def find_to_edit(text: str, path: Sequence[str | int]) -> Node | None:
-    """Return the node under a path. Raise `UserError` if one of its keys is duplicate.
+    """Return the node under a path. Raise `UserError` if a key in it is duplicate.
 
     Parsers use the last member with a key, but people often see only the first. An edit of either member could lose a
     setting.
@@ -111,7 +114,7 @@ def set_member(text: str, path: Sequence[str], value: object) -> str:
 
 
 def carry(there: str, text: str, path: Sequence[str]) -> str:
-    """Copy members that `text` lacks from `there`, in the object under a path."""
+    """Copy members from `there` that `text` lacks, in the object under a path."""
     old, new = (find(parse(each), path) if each.strip(_SPACE) else None for each in (there, text))
     if old is None or new is None or old.kind != "object":
         return text
@@ -175,7 +178,7 @@ def _insert(text: str, path: Sequence[str], value: object, *, is_array: bool) ->
 
 
 def _insert_entry(text: str, node: Node, key: str | None, value: object) -> str:
-    """Insert an entry at the end of an object or array, formatted like the others."""
+    """Insert an entry at the end of an object or array, formatted like other entries."""
     unit = _unit(text)
     outer = _indent_at(text, node.start)
     is_flat = bool(node.members) and "\n" not in text[node.start : node.end]
@@ -201,7 +204,7 @@ def _insert_entry(text: str, node: Node, key: str | None, value: object) -> str:
 
 
 def _cut_member(text: str, members: Sequence[Member], index: int) -> str:
-    """Remove an entry, the blanks before it, and the comma after or before it."""
+    """Remove an entry and the blanks before it, with the comma that separates it."""
     member = members[index]
     start, end = member.start, member.node.end
     while start > 0 and text[start - 1] in " \t\r\n":

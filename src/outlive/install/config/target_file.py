@@ -17,11 +17,14 @@ _LONGEST = 16 << 20
 
 
 class Target(Value):
-    """A file of a client, with the edits of its text. An empty text means no file."""
+    """A configuration file of a client, and the functions that edit its text.
+
+    An empty text means that there is no file.
+    """
 
     path: str
     add: Callable[[str], str]
-    """Adds our entries to a text without them."""
+    """Adds our entries to a text that does not have them."""
     strip: Callable[[str], str]
     """Removes our entries from a text. A text without our entries is returned unchanged."""
     give_back: Callable[[str, str], str] = lambda text, _: text
@@ -29,13 +32,17 @@ class Target(Value):
     is_nothing: Callable[[str], bool] = lambda text: not text
     """Returns whether a stripped text has no content. A file with such a text is deleted if installing created it."""
     left_out: Callable[[str], str] = lambda _: ""
-    """Returns a message that names the entries which cannot be added, and why. It is empty if all can be added."""
+    """Returns a message that names the entries that cannot be added, and why. The message is empty if all can be added.
+    """
     carry: Callable[[str, str], str] = lambda _, text: text
     """Copies settings that a user has added to our entries from the current to the new text. Returns the new text."""
 
 
 def whole(path: str, text: str, is_ours: Callable[[str], bool]) -> Target:
-    """Return a target for a file that only Outlive writes. A foreign file is kept."""
+    """Return a target for a file that only Outlive writes.
+
+    A file at this path that another program wrote is kept.
+    """
 
     def add(there: str) -> str:
         if there.strip():
@@ -56,13 +63,16 @@ def edited(path: str, edit: Callable[[str], str], text: str) -> str:
 
 
 def begins_like(text: str, lines: int) -> Callable[[str], bool]:
-    """Return a function that recognises our texts of any version by the first lines."""
+    """Return a function that recognises files that any version of Outlive wrote.
+
+    The function compares the first `lines` lines with those of `text`.
+    """
     known = "".join(text.splitlines(keepends=True)[:lines])
     return lambda there: there.startswith(known)
 
 
 def read(path: str) -> str | None:
-    """Return the text of a file, with every byte kept, or None without a file.
+    """Return the text of a file with every byte kept, or None if there is no file.
 
     Raises `UserError` if the file cannot be read, is not a regular file, or is longer than 16 MB.
     """

@@ -205,7 +205,7 @@ class Canary:
         yield _finding_of_report(client, "delivery", short, said, "the next tool results report the end of a task")
 
     def _gate(self, client: str, task: str, said: str) -> Finding:
-        """Check that a stop reports an ending, and that its timeout is long enough."""
+        """Check that the hook at a stop reports an ending, and has a long enough timeout."""
         found = _finding_of_report(client, "gate", task, said, "the end of a turn reports ended tasks")
         allowed_s = shortest_timeout_s(client, _STOPS[client], self._environ)
         if not found.works or allowed_s is None or client not in _SLEEPS_IN_HOOK or allowed_s >= _LONG_ENOUGH_S:
@@ -237,7 +237,7 @@ class Canary:
         return self._run([*program(), *words], "")
 
     def _call(self, hooks: Mapping[str, list[list[str]]], event: str, **fields: object) -> str:
-        """Call the hooks of an event, and return their texts for the model."""
+        """Call the hooks for an event, and return the text that a model would get."""
         payload = to_json({"session_id": self._session, "cwd": self._place, "hook_event_name": event, **fields})
         ours = [words for words in hooks.get(event, ()) if "Wake" not in words]
         return " ".join(context_of(self._run(words, payload).stdout) for words in ours)

@@ -1,4 +1,4 @@
-"""The hook commands in a client's present configuration."""
+"""The hook commands that a client's configuration has now."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def installed_hooks(client: str, environ: Mapping[str, str]) -> dict[str, list[l
 
 
 def shortest_timeout_s(client: str, event: str, environ: Mapping[str, str]) -> float | None:
-    """Return the shortest timeout for our hook of an event, or None without one."""
+    """Return the shortest timeout of our hooks for an event, or None if none is set."""
     if client not in _FILES:
         return None
     unit = _TIMEOUT_UNITS_S.get(client, 1.0)
@@ -73,7 +73,7 @@ def _called_by_plugin(environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
 
 
 def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return why hooks are not called, and the next step.
+    """Return why a client does not call its hooks, and what the user can do.
 
     Returns None if no reason is known.
     """

@@ -38,7 +38,7 @@ _ELSEWHERE = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_
 def start_once(client: str, place: str, environ: Mapping[str, str]) -> str | None:
     """Start a client and wait for its end.
 
-    Returns why the client could not be tried, or None.
+    Returns why the client could not be tried, or None if it was started and ended.
     """
     program = shutil.which(client, path=environ.get("PATH"))
     if client == "cursor":

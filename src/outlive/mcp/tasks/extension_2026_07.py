@@ -59,13 +59,13 @@ class TasksExtension:
         return is_declared(ctx.session)
 
     async def begin(self, call: Call, tool: Tool, given: Arguments) -> dict[str, Any]:
-        """Launch the task of a call, and return the answer with the task."""
+        """Launch the task of a call, and return an answer that names the MCP task."""
         followed = await cross(followed_task.begin, call, tool, given)
         await self._desk.reservations.asked(followed.task.id, followed.poll_s)
         return {"resultType": "task", **_bare(followed)}
 
     async def get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
-        """Answer `tasks/get` with a task's status. If it has ended, include its result."""
+        """Answer `tasks/get` with a task's status, and with the result of an ended task."""
         call, followed = await self._find(ctx, params)
         found = {"resultType": "complete", **_bare(followed)}
         if not followed.has_ended:
@@ -125,7 +125,7 @@ def _check_routing(ctx: ServerRequestContext[Any, Any], name: str) -> None:
 
 
 def _bare(followed: Followed) -> dict[str, Any]:
-    """Return a task without its result.
+    """Return the JSON of a task, without the task's result.
 
     The status is `completed` even if the command failed.
     """

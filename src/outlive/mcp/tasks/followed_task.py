@@ -1,7 +1,7 @@
 """A task as an MCP client sees it, for both revisions of MCP tasks.
 
-An MCP task is an Outlive task under a sealed id, and has no record of its own. So the task is on disk before the client
-gets its id, and the task continues if the server is killed.
+An MCP task is an Outlive task, and has no record of its own. Its id is the task's sealed id: the id with a signature.
+The task is on disk before the client gets its id, so the task continues if the server is killed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Followed(Value):
         return None if until is None else int((until - self.task.launch.created_at).total_seconds() * 1000)
 
     def words(self) -> str:
-        """Return the task's state as a short text."""
+        """Return a phrase about the task's state, for the client."""
         return f"task {self.task.id}: {how_it_ended(self.task.current)}"
 
 
@@ -95,7 +95,7 @@ def begin(call: Call, tool: Tool, given: Any, keep_ms: int | None = None) -> Fol
 
 
 def find(call: Call, name: str) -> Followed:
-    """Return the task of a sealed id.
+    """Return the task that a sealed id names, as `Followed`.
 
     Raises `MCPError` if there is no such task, or if the caller may not see it.
     """
@@ -110,7 +110,7 @@ def find(call: Call, name: str) -> Followed:
 
 
 def wait_for_end(call: Call, one: Followed, seconds: float) -> Followed:
-    """Wait until a followed task has ended, or for some seconds, and return it."""
+    """Wait for at most `seconds` until a followed task has ended, and read it again."""
     wait_for(call.home, [one.task.id], timeout=timedelta(seconds=seconds), adopter=adopt)
     return find(call, one.name)
 
@@ -124,8 +124,8 @@ def end(call: Call, one: Followed) -> Followed:
 def result(call: Call, one: Followed, *, is_first: bool) -> Answer:
     """Return the answer that a tool call would give if it had waited for the end.
 
-    The ending then counts as reported to the session. With `is_first`, this server has not delivered the result before.
-    If the ending was reported to the session in another way by then, the answer is one line.
+    The ending then counts as reported to the session. `is_first` says that this server has not delivered the result
+    before. With `is_first`, the answer is one line if the session already knows the ending in another way.
     """
     return result_of(call, one.task, is_asked_for=not is_first)
 
@@ -137,7 +137,10 @@ def wire_result(call: Call, answer: Answer) -> dict[str, Any]:
 
 
 def followed(call: Call, task: Task) -> Followed:
-    """Return a task as a followed task, under its sealed id."""
+    """Return the record of a task that an MCP client follows.
+
+    The task's id in it has a signature, so that a client cannot guess the ids of other tasks.
+    """
     return Followed(task=task, name=sealed(read_secret(call.home), task.id), poll_s=poll_interval_s(task, utc_now()))
 
 

@@ -115,7 +115,7 @@ class Tasks2025:
 
 
 def view(followed: Followed) -> dict[str, Any]:
-    """Return a task as this revision describes it.
+    """Return the JSON of a task in the form of this revision.
 
     The status is `failed` if the command failed.
     """

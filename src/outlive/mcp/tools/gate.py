@@ -10,7 +10,7 @@ from outlive.service.sessions import gate as gating
 
 
 class Gate(Arguments):
-    """The arguments of `gate`, which has none."""
+    """The arguments of `gate`. The tool takes no arguments."""
 
 
 def gate(call: Call, _: Gate) -> Answer:

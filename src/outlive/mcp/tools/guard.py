@@ -34,7 +34,7 @@ class Guard(Arguments):
 
 
 def guard(call: Call, given: Guard) -> Answer:
-    """Return the tasks that hold the paths, or `Clear.` if no task holds them."""
+    """Return the tasks that have changed the files and may restore them, or `Clear.`."""
     if bool(given.paths) == (given.command is not None):
         raise UserError("guard takes either paths or a command", "give exactly one of the two")
     directory = os.path.join(call.caller.directory, given.cwd or "")
@@ -54,9 +54,10 @@ def guard(call: Call, given: Guard) -> Answer:
 
 
 def _concerns(call: Call, holder: Holder) -> bool:
-    """Return whether a holder's task or files belong to the caller's project.
+    """Return whether a holder belongs to the caller's project.
 
-    Other holders are not shown.
+    A holder is a task that has changed files and may restore them. It belongs to the project if the task or one of the
+    files does. Other holders are not shown.
     """
     tree = call.caller.project
     if any(f"{path}/".startswith(f"{tree}/") for path in (holder.window.scope, *holder.window.paths)):
@@ -65,9 +66,9 @@ def _concerns(call: Call, holder: Holder) -> bool:
 
 
 def _is_own(call: Call, announced: Announced) -> bool:
-    """Return whether an announced task belongs to the caller's project.
+    """Return whether an unobserved task belongs to the caller's project.
 
-    The announced task is a task of Outlive, or a command that a client runs itself.
+    The task is a task of Outlive, or a command that a client runs itself.
     """
     if announced.client is not None:
         return announced.project == call.caller.project

@@ -14,7 +14,7 @@ from outlive.service.sessions import hand_off as handing_off
 
 
 class HandOff(Arguments):
-    """The arguments of `hand_off`, which has none."""
+    """The arguments of `hand_off`. The tool takes no arguments."""
 
 
 def hand_off(call: Call, _: HandOff) -> Answer:

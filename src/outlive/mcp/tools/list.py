@@ -61,9 +61,7 @@ def list_tasks(call: Call, given: List) -> Answer:
 def short_document(task: Task, now: datetime) -> dict[str, object]:
     """Return the fields of a task that help to choose a task.
 
-    Long texts are shortened, and empty fields are left out.
-
-    The tool `show` returns all fields.
+    Long texts are shortened, and empty fields are left out. The tool `show` returns all fields.
     """
     launch, attempt = task.launch, task.current
     found = {

@@ -129,7 +129,7 @@ def _launched(call: Call, task: Task) -> Answer:
 
 
 def span_of(text: str | None) -> timedelta | None:
-    """Return a span of time from a text such as `15m`.
+    """Convert a text such as `15m` to a span of time.
 
     Raises `UserError` for a text that is not a span of time.
     """

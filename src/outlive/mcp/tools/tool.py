@@ -101,7 +101,7 @@ class Tool(Value):
 def _lean(schema: Any) -> Any:
     """Return a schema without titles, nulls and empty defaults.
 
-    A model does not need these, and they would make every request to the model longer.
+    A model does not need these parts, and they would make every request to the model longer.
     """
     if isinstance(schema, list):
         return [_lean(each) for each in schema]

@@ -72,7 +72,8 @@ def _root() -> tuple[object, ...]:
     """Return the identity of the root directory and of its mount.
 
     The path does not identify the root, because it is `/` for every process, even in a chroot. The inode does not
-    either, because the same directory can be mounted at several places, with different mounts below it.
+    identify the root either, because the same directory can be mounted at several places, with different mounts below
+    it.
     """
     fd = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:

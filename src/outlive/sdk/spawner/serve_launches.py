@@ -1,8 +1,8 @@
 """The spawner: a lean child of a large program that forks keepers for it.
 
-A program that uses the SDK may be large and have threads. A fork of the program would copy its memory, and also locks
-that other threads hold at that moment. The spawner is small and has one thread. It has the program's rights, because it
-descends from the program. It exits when the program's end of the socket is closed.
+A program that uses the SDK may be large and have threads. A fork of the program would copy its memory, and also the
+locks that other threads hold at the time of the fork. The spawner is small and has one thread. It has the program's
+rights, because it descends from the program. It exits when the program's end of the socket is closed.
 """
 
 from __future__ import annotations

@@ -176,10 +176,9 @@ class Spawner:
 
 
 def _exit_code_of(child: int) -> int:
-    """Wait for a child, and return its exit code.
+    """Wait for a child, and return its exit code, or 0 if the exit code is not known.
 
-    Returns 0 too if the exit code is not known. This happens if the program ignores SIGCHLD, or waits for all its
-    children itself.
+    The exit code is not known if the program ignores SIGCHLD, or waits for all its children itself.
     """
     try:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
