@@ -128,8 +128,8 @@ def test_audit_names_twenty_findings_of_a_kind_and_counts_the_rest(bench: Bench)
     begin(bench, "s-1")
     owe(bench, SOME)
     short = bench.run("audit").stdout
-    assert short.count("is gone") == 20
+    assert short.count("does not exist") == 20
     assert "30 more" in short
     found = bench.json("audit")
     assert (len(found["findings"]), found["counts"]) == (40, {"row_without_bundle": 50, "undelivered": 50})
-    assert bench.run("audit", "--all").stdout.count("is gone") == 50
+    assert bench.run("audit", "--all").stdout.count("does not exist") == 50
