@@ -21,7 +21,7 @@ POLICY = ("--notify", "output")
 
 @pytest.fixture(autouse=True)
 def begun(bench: Bench) -> None:
-    """Begin the session."""
+    """Begin the session that the tests use."""
     begin(bench, SESSION)
 
 

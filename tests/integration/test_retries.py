@@ -14,7 +14,7 @@ from tests.support import kill, wait_until
 if TYPE_CHECKING:
     from tests.support import Bench
 
-# A command that prints the number of the attempt and fails until the attempt `enough`.
+# A command that prints the number of the attempt, and fails until attempt number `enough`.
 TRY = "echo x >> tries; n=$(wc -l < tries); echo attempt $n; [ $n -ge {enough} ] || exit $n"
 
 

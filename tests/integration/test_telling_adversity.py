@@ -58,7 +58,10 @@ def test_gate_counts_its_ceiling_from_each_new_wait(bench: Bench) -> None:
 
 
 def test_session_id_of_two_projects_means_the_session_of_this_project(bench: Bench) -> None:
-    """Without ids, `cancel` and `wait` leave the other project's task alone. The counts are separate."""
+    """Without ids, `cancel` and `wait` leave tasks of the other project's session alone.
+
+    `session list --all` counts the running tasks of each project's session separately.
+    """
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     other = bench.launch("sleep 401", "--session", "main", cwd=elsewhere)

@@ -72,7 +72,7 @@ def test_transcript_shows_texts_and_with_tools_the_tool_calls(bench: Bench) -> N
 
 
 def test_transcript_of_a_command_is_refused(bench: Bench) -> None:
-    """The hint names the command that shows the output."""
+    """`transcript` refuses the task of a command, and its hint names `output` as the next step."""
     task = bench.launch("echo hi")
     for words in (("transcript", task), ("transcript", task, "--follow"), ("transcript",)):
         done = bench.run(*words)
