@@ -21,7 +21,7 @@ def bundle(tmp_path: Path) -> Path:
 
 
 def test_discard_bundle_removes_files_that_are_added_meanwhile(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A keeper that was asked to stop may still write a file while the bundle is removed."""
+    """The bundle is removed, although a keeper that was asked to stop may still write a file into it."""
     rmdir = os.rmdir
 
     def adding(path: str) -> None:

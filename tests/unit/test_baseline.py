@@ -67,7 +67,7 @@ def test_baseline_is_unknown_for_files_whose_content_was_not_read() -> None:
 
 
 def test_missing_file_is_unknown_when_the_snapshot_was_late() -> None:
-    """The command already ran before the snapshot, and may have removed the file."""
+    """The file is unknown, because the command already ran before the snapshot and may have removed the file."""
     late = kept({b"x": GONE, b"y": seen()}, is_late=True)
     assert [late.state(f"/r/{name}") for name in "xyz"] == ["?", "f" + "31" * 20, "0"]
 

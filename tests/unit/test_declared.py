@@ -33,12 +33,12 @@ def no_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def of_text(text: str, cwd: str = "/w") -> Declared:
-    """Return what a shell text declares."""
+    """Return the files and resources that a shell text declares to touch."""
     return declare(("/bin/sh", "-c", text), cwd)
 
 
 def touched(text: str) -> str:
-    """Return every `kind:what` of a text that runs in /w."""
+    """Return every touch of a text that runs in /w, each written as `kind:what`."""
     return " ".join(f"{touch.kind}:{touch.what}" for touch in of_text(text).touches)
 
 
@@ -152,7 +152,7 @@ def test_commands_are_found_however_they_are_wrapped() -> None:
 
 
 def test_effects_of_a_wrapper_count_with_those_of_its_command() -> None:
-    """`script` writes a log, and `git submodule foreach` runs in unknown directories."""
+    """For example, `script` writes a log, and `git submodule foreach` runs its command in unknown directories."""
     assert not differing(
         {
             "script -c ls out.log": "path:/w/out.log",
@@ -305,7 +305,7 @@ def test_command_for_another_machine_or_container_touches_nothing_here() -> None
 
 
 def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
-    """Temporary files do not concern other sessions, but a project under /tmp does."""
+    """Paths in temporary directories do not concern other sessions, but a project under /tmp does."""
     assert touched("rm -rf /tmp/x; echo a > /var/tmp/b; D=$(mktemp -d); cp a $D/b; rm -r $D") == ""
     assert touched("rm ${TMPDIR:-/tmp}/x; T=$(mktemp -t a.XXX); rm $T; T=`mktemp /tmp/a.XXX`; rm $T") == ""
     assert touched("cp a /tmp; cd /tmp && curl -O https://x/a; cd /tmp/lib && git init && git commit -m x") == ""
@@ -384,7 +384,7 @@ def test_other_programs_need_no_privileges(text: str) -> None:
 
 
 def test_unknown_programs_scripts_and_malformed_texts_are_open() -> None:
-    """`is_open` means that the command may change any file."""
+    """For such texts, `is_open` is true, which means that the command may change any file."""
     for text in (
         "frobnicate",
         "./x.sh",
@@ -562,7 +562,7 @@ def test_at_most_3_percent_of_reading_commands_are_flagged() -> None:
 
 
 def test_every_opaque_command_is_open_and_not_flagged() -> None:
-    """An opaque command runs code that is elsewhere, so its text shows no effects."""
+    """An opaque line is open and names no change, because it runs code that is elsewhere."""
     declared = {text: of_text(text, CWD) for text in lines(OPAQUE)}
     assert [text for text, each in declared.items() if not each.is_open] == []
     assert [text for text, each in declared.items() if is_flagged(each)] == []

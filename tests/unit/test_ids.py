@@ -68,7 +68,7 @@ def test_check_prefix_accepts_any_prefix_of_an_id(prefix: str) -> None:
     ],
 )
 def test_check_prefix_refuses_text_that_is_no_id(text: str) -> None:
-    """Only lower-case letters and digits may get into paths and SQL patterns."""
+    """Any character but a lower-case letter or digit is refused, because a prefix gets into paths and SQL patterns."""
     with pytest.raises(UserError) as refusal:
         check_prefix(text)
     assert "is not a task id" in refusal.value.message

@@ -29,7 +29,7 @@ def test_field_is_read_back_as_it_was_written(text: str) -> None:
 
 
 def test_journal_times_keep_their_order_when_the_clock_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The journal reads the wall clock only once, when the task begins."""
+    """The times keep their order, because the journal reads the wall clock only once, when the task begins."""
     fd = os.open(tmp_path / "journal", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     began = time.time()
     journal = Journal(fd, time.time_ns() - time.monotonic_ns())

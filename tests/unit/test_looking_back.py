@@ -1,4 +1,4 @@
-"""Checking files again that a task may have restored."""
+"""Checking again whether a task has restored the files that it changed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,10 @@ def test_recheck_takes_a_small_part_of_the_time_when_many_programs_begin(
 
 
 def test_open_for_writing_returns_none_when_the_time_is_over(tmp_path: Path) -> None:
-    """None means unknown. An empty set means that no process has the files open."""
+    """If the time limit is over, the result is None, which means unknown.
+
+    An empty set means that no process has the files open.
+    """
     path = str(tmp_path / "log")
     with open(path, "w"):
         assert recheck.open_for_writing([path], time.monotonic() + 60) == {path}

@@ -1,4 +1,4 @@
-"""The prefilter of large texts finds every line with a secret, with either engine."""
+"""The prefilter of large texts finds every line with a secret, with the engines `re2` and `re`."""
 
 from __future__ import annotations
 
@@ -157,5 +157,5 @@ def test_loosened_removes_lookarounds_and_endless_repetitions(exact: str, loose:
 
 
 def test_any_of_drops_words_that_begin_with_another_word() -> None:
-    """The search for the shorter word also finds the longer one."""
+    """A word that begins with another word is dropped, because the search for the shorter word finds it too."""
     assert _any_of(("sk-", "sk-ant-", "SK", "a.")) == r"(?:S(?:K)|a(?:\.)|s(?:k(?:\-)))"

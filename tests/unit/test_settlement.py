@@ -125,7 +125,7 @@ def test_settlement_has_state_notice_and_retention_date(  # noqa: PLR0917 - the 
     left: tuple[LeftRunning, ...],
     now: datetime,
 ) -> None:
-    """Calls with the same arguments return the same settlement."""
+    """Each settlement has these facts, and calls with the same arguments return the same settlement."""
     size = OutputSize(written=5, dropped=1, truncated=True)
 
     def plan() -> Settlement:
