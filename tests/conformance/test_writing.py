@@ -30,7 +30,7 @@ RACERS = 8
 
 
 def race(entrant: Callable[[int, Callable[[], object]], str]) -> list[str]:
-    """Return the answers of eight processes that run `entrant` at the same time.
+    """Run `entrant` in eight processes at the same time, and return its eight results.
 
     `entrant` receives the number of its process, and a function that waits until all processes have called it.
     """
@@ -335,7 +335,7 @@ def test_second_settle_adds_only_its_evidence(ledger: Ledger) -> None:
 
 
 def test_second_settle_with_the_same_settlement_leaves_the_task_unchanged(ledger: Ledger) -> None:
-    """A process that does not know whether its first call of `settle` succeeded may repeat the call."""
+    """The task stays unchanged, so a process that does not know whether its call has succeeded may repeat the call."""
     asked = running(ledger)
     assert ledger.settle(settlement(asked))
     before = current(ledger)
@@ -345,7 +345,7 @@ def test_second_settle_with_the_same_settlement_leaves_the_task_unchanged(ledger
 
 
 def test_lost_attempt_stays_lost_when_its_exit_is_found(ledger: Ledger) -> None:
-    """The exit code is added as evidence only."""
+    """The exit code is recorded as evidence, and the state of the attempt does not change."""
     asked = ended(ledger, evidence=vanished())
     assert not ledger.settle(settlement(asked, exited(0)))
     assert current(ledger).current.exit_code is None
