@@ -102,7 +102,7 @@ def test_opening_raises_unavailable_when_the_path_is_a_symbolic_link(path: str, 
 
 
 def test_opening_fails_when_the_directory_is_missing(tmp_path: Path) -> None:
-    """Opening the ledger does not create its directory."""
+    """Opening raises an error, and does not create the directory."""
     with pytest.raises((Unavailable, FileNotFoundError)):
         opened(str(tmp_path / "missing" / "ledger.sqlite"))
 

@@ -121,7 +121,7 @@ def test_uninstall_removes_every_file_when_the_client_had_none(bench: Bench, use
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_second_install_changes_nothing(bench: Bench, user: Path, client: str) -> None:
-    """Uninstalling afterwards still restores the configuration byte for byte."""
+    """All files stay the same, and uninstalling still restores the configuration byte for byte."""
     settings(user, client)
     before = tree(user)
     install(bench, client)
@@ -134,7 +134,7 @@ def test_second_install_changes_nothing(bench: Bench, user: Path, client: str) -
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_uninstall_keeps_edits_made_after_the_installation(bench: Bench, user: Path, client: str) -> None:
-    """Only Outlive's entries are removed."""
+    """The user's later edits stay, and only Outlive's entries are removed."""
     file = settings(user, client)
     install(bench, client)
     file.write_text(file.read_text().replace('"x"', '"y"'))
@@ -370,7 +370,7 @@ def test_install_refuses_a_configuration_that_is_nested_too_deeply(bench: Bench,
 
 
 def test_install_writes_nothing_when_a_configuration_is_broken(bench: Bench, user: Path) -> None:
-    """Installing exits with code 2 and writes no other file of the client either."""
+    """Installing exits with code 2, and changes no other file of the client."""
     settings(user, "claude", '{"model": ')
     before = tree(user)
     done = bench.run("install", "--yes", "--client", "claude")

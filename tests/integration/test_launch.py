@@ -77,7 +77,7 @@ def test_launch_records_command_directory_and_origin(bench: Bench) -> None:
 
 
 def test_task_names_its_parent_when_launched_inside_a_task(bench: Bench) -> None:
-    """The inner task runs on when the outer task has ended."""
+    """`show` names the outer task as the parent. The inner task runs on when the outer task has ended."""
     inner = " ".join(bench.command("run", "--", "sleep", "30"))
     outer = bench.launch(inner)
     bench.run("wait", outer)

@@ -466,7 +466,7 @@ def test_server_sends_no_document_when_the_client_would_hide_the_text(bench: Ben
 
 
 def test_session_sees_its_own_tasks_in_other_projects(bench: Bench, clients: Clients) -> None:
-    """The tasks of its predecessor are visible too. Tasks of other sessions in those projects are not."""
+    """The tasks of its predecessor are visible too. Tasks of other sessions there are not visible."""
     other = bench.root / "other"
     other.mkdir()
     neighbours = bench.launch("sleep 600", "--session", "s-2", cwd=other)

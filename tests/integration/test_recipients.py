@@ -256,7 +256,7 @@ def test_warned_session_receives_an_ending_when_the_launching_session_dies(
 
 
 def hook(bench: Bench, payload: dict[str, str], client: str = "claude", event: str = "UserPromptSubmit") -> str:
-    """Return the output of a hook, by default of the one that runs before a prompt."""
+    """Return the output of a hook, by default of the hook that runs before a prompt."""
     words = bench.command("hook", client, event)
     done = subprocess.run(words, input=json.dumps(payload), env=bench.env, capture_output=True, text=True, check=True)
     assert done.stderr == ""

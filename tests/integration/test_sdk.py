@@ -448,7 +448,7 @@ def test_async_follow_yields_output_and_notices_and_can_be_closed(client: Outliv
 
 
 def check_document(kind: Any, found: object, where: str) -> None:
-    """Assert that a document has the fields of its type, and no others."""
+    """Assert that a document has the fields of its type, and no other fields."""
     origin, arguments = get_origin(kind), get_args(kind)
     if is_typeddict(kind):
         assert isinstance(found, dict), where

@@ -192,7 +192,7 @@ def test_hand_off_is_printed_once_when_hooks_begin_a_session_at_once(bench: Benc
 
 
 def test_hand_off_is_printed_again_when_its_process_was_killed(bench: Bench, clients: Clients) -> None:
-    """The next `session begin` of the same boundary prints the hand-off that the killed one had claimed."""
+    """The next `session begin` of the same boundary prints the hand-off that the killed call had claimed."""
     process = clients.start()
     running = bench.launch("sleep 401", "--session", "s-1")
     words = ("session", "begin", "--session", "s-1", "--pid", process)

@@ -196,7 +196,7 @@ def test_snapshot_of_a_bare_repository_has_no_tree(tree: Worktree, tmp_path: Pat
 def test_repository_search_ignores_git_dir_in_the_environment(
     tree: Worktree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The repository around the directory is found, although GIT_DIR names another one."""
+    """The repository around the directory is found, although GIT_DIR names another repository."""
     other = Worktree(tmp_path / "other")
     monkeypatch.setenv("GIT_DIR", str(other.path / ".git"))
     found = find_repository(str(tree.path / "src"))

@@ -62,7 +62,7 @@ class Start:
         self._begin_read, self.begin = os.pipe()
 
     def fork_witness(self) -> None:
-        """Fork the witness, which forks the command's process, and close the pipe ends of both."""
+        """Fork the witness, which forks the command's process, and close the pipe ends of both processes."""
         assert self.held.lock is not None
         start = witness.Start(
             lock=self.held.lock,

@@ -88,7 +88,7 @@ def test_continuing_session_receives_an_ending_before_a_fork(bench: Bench) -> No
 
 
 def test_ending_is_handed_on_through_a_long_lineage(bench: Bench) -> None:
-    """Each of 60 sessions continues the one before it, and the first one's ending is presented three times."""
+    """Each of 60 sessions continues another, and the ending of the first session's task is presented three times."""
     task = ended(bench, "s-0")
     for number in range(60):
         begun = begin(bench, f"s-{number + 1}", "--source", "clear", "--continues", f"s-{number}")

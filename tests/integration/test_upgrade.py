@@ -224,7 +224,7 @@ def pip(*words: str) -> None:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
-    """Build wheels of the present tree and of its next version."""
+    """Build wheels of the present version and of the next version."""
     return Wheels(tmp_path_factory.mktemp("wheels"))
 
 

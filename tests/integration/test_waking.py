@@ -98,7 +98,7 @@ def test_watcher_reports_an_ending_once(bench: Bench, watchers: Watchers) -> Non
 
 
 def test_only_one_watcher_of_a_client_watches(bench: Bench, watchers: Watchers) -> None:
-    """Every end of a turn starts a watcher. The new watcher exits at once if another one watches already."""
+    """Every end of a turn starts a watcher. The new watcher exits if another watcher watches already."""
     task = launch(bench, until("go"))
     first = watchers.start()
     watchers.until_there()

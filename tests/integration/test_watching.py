@@ -149,7 +149,7 @@ def test_tail_prints_the_last_lines(bench: Bench) -> None:
 
 
 def test_output_prints_bytes_that_are_not_text_unchanged(bench: Bench) -> None:
-    """JSON output replaces bytes that are not UTF-8."""
+    """Only JSON output replaces bytes that are not UTF-8."""
     task = bench.launch(r"printf '\377\376\000ok\n'")
     bench.ok("wait", task)
     raw = subprocess.run(
@@ -189,7 +189,7 @@ def test_output_stays_near_its_cap_while_the_command_writes(bench: Bench) -> Non
 
 
 def test_output_is_marked_as_truncated_when_its_command_truncates_it(bench: Bench) -> None:
-    """For example, `tee /dev/stderr` opens the output file again and truncates it."""
+    """The mark is set when, for example, `tee /dev/stderr` opens the output file again and truncates it."""
     task = bench.launch("seq 1 20000; sleep 0.6; echo x | tee /dev/stderr >/dev/null; sleep 0.6")
     bench.ok("wait", task)
     assert bench.show(task)["output"]["truncated"] is True

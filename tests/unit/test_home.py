@@ -116,7 +116,7 @@ def test_home_is_created_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_home_is_refused_when_other_users_may_enter_it(tmp_path: Path) -> None:
-    """The hint is the command that removes the rights of others."""
+    """The hint is the command that removes the rights of other users."""
     home = opened(tmp_path / "state")
     os.chmod(home.path, 0o750)  # noqa: S103 - the test checks that this mode is refused
     with pytest.raises(Unavailable, match="open to other users") as refusal:
@@ -191,7 +191,7 @@ def test_recorded_device_is_restored_when_a_process_uses_the_other_mount(
 
 @pytest.mark.parametrize("stale", ["", "torn", "an-earlier-boot 12345 yes\n"])
 def test_recorded_device_is_replaced_after_a_boot(tmp_path: Path, stale: str) -> None:
-    """Device numbers may change with a boot. An incomplete record is replaced as well."""
+    """Device numbers may change with a boot. An incomplete record of the device is replaced, too."""
     home = opened(tmp_path / "state")
     place = os.path.join(home.path, "place")
     with open(place, encoding="ascii") as file:

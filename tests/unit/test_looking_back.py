@@ -29,7 +29,7 @@ def _is_patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_is_patient")
 def test_recheck_waits_until_a_file_is_closed_for_writing(tmp_path: Path) -> None:
-    """A file that is open for writing is not checked. A file that is open for reading is."""
+    """A file that is open for writing is not checked, but a file that is open for reading is checked."""
     path = tmp_path / "log"
     path.write_text("first\n")
     back, state = Recheck(), state_like(str(path), "")

@@ -84,7 +84,7 @@ def test_slots_do_not_overlap(fd: int) -> None:
 
 
 def test_the_exit_record_is_64_bytes_at_the_beginning(fd: int) -> None:
-    """The size and the place are fixed, because a reader relies on one write of 64 bytes at offset 0."""
+    """The exit record is at offset 0, because a reader relies on one write of 64 bytes there."""
     before = os.pread(fd, record.SIZE, 0)
     write(fd, "exit", **FACTS["exit"])
     after = os.pread(fd, record.SIZE, 0)
@@ -125,7 +125,7 @@ def test_torn_write_gives_the_old_fact_the_new_one_or_none(fd: int, slot: Slot, 
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_slot_with_a_changed_byte_is_read_as_none(fd: int, slot: Slot) -> None:
-    """The test changes each byte of the slot in several ways."""
+    """No changed slot is read as a fact. The test changes each byte of the slot in several ways."""
     offset = 512 * SLOTS.index(slot)
     write(fd, slot, **FACTS[slot])
     whole = os.pread(fd, 512, offset)

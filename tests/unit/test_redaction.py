@@ -284,7 +284,7 @@ MIDDLES = ("AgMBAA" + "ECggEA", "IDAQAB" + "AoIBA", "CAwEAA" + "QKCAQ")
 
 @pytest.mark.parametrize("head", HEADS)
 def test_key_without_markers_is_masked_when_it_begins_as_private_keys_do(head: str) -> None:
-    """A key without markers may be on several lines, on one line, or escaped in JSON."""
+    """The key is masked on several lines, on one line, and escaped in JSON."""
     lines = (head + WHOLE_KEY).split("\n")
     for text in ("a\n{}\nFAILED\n", "{}", "key: |\n  {}\nb: 1\n"):
         for line_break in ("\n", "\r\n", "\n  "):

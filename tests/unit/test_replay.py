@@ -350,7 +350,7 @@ def test_recreated_directory_is_restored_only_when_all_its_entries_are_known() -
 
 
 def test_directory_of_refs_is_not_reported_as_a_branch() -> None:
-    """Git creates and removes such a directory with the refs in it."""
+    """The directory is no branch, because git creates and removes it with the refs in it."""
     refs, trees = "/r/.git/refs/heads/feature", "/r/.git/worktrees/side"
     made = (f"2 mkdir 9 0 {refs}", f"3 rename 9 - {refs}/x.lock 0 {refs}/x", f"4 mkdir 9 - {trees}")
     gone = (f"5 remove 9 {A} {refs}/x", f"6 remove 9 d1 {refs}", f"7 remove 9 - {trees}")

@@ -220,7 +220,7 @@ def test_from_json_reads_the_same_value_as_the_json_module(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[1,]", '{"a" 1}', '"abc', "1 2", '"\n"', "nul"])
 def test_from_json_raises_the_same_error_as_the_json_module(text: str) -> None:
-    """The message of the error is the same."""
+    """The error has the same message as the error of `json.loads`."""
     with pytest.raises(json.JSONDecodeError) as known:
         json.loads(text)
     with pytest.raises(json.JSONDecodeError) as ours:
