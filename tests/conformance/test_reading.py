@@ -195,7 +195,7 @@ def test_history_lists_moves_evidence_and_notices_oldest_first(ledger: Ledger) -
 
 
 def test_history_contains_only_the_given_task(ledger: Ledger) -> None:
-    """The history of an unknown task is empty."""
+    """The history has no entry of another task, and the history of an unknown task is empty."""
     ended(ledger, "taaaaaa1")
     ended(ledger, "taaaaaa2")
     assert {notice.task for notice in ledger.history("taaaaaa1").notices} == {"taaaaaa1"}

@@ -286,7 +286,7 @@ def test_group_of_another_session_is_another_group(bench: Bench) -> None:
 
 
 def test_group_ends_again_when_a_member_is_retried(bench: Bench) -> None:
-    """The second end of the group leads to a second final notice."""
+    """After the retry, the group gets a second final notice."""
     names = [ended(bench, "s-1", "exit 1", "--group", "g") for _ in range(2)]
     bench.ok("inbox", "--session", "s-1")
     bench.ok("retry", names[0])
@@ -388,7 +388,7 @@ def test_follower_prints_a_notice_when_a_keeper_dies(bench: Bench) -> None:
 
 
 def test_follower_prints_a_failure_at_once_and_defers_a_success_of_a_group(bench: Bench) -> None:
-    """A success is deferred while other members of the group run.
+    """A failure is printed at once. A success is deferred while other members of its group run.
 
     Row 28 of the acceptance scenarios.
     """
@@ -511,7 +511,7 @@ def test_session_commands_print_nothing_when_there_is_nothing_to_report(bench: B
 def test_hand_off_gives_tasks_of_a_dead_session_to_the_next_session_of_the_project(
     bench: Bench, clients: Clients
 ) -> None:
-    """The hand-off marks the tasks as those of an earlier session.
+    """The hand-off says that the tasks belong to an earlier session.
 
     No session of another project gets the tasks.
     """

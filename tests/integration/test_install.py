@@ -622,7 +622,7 @@ def test_install_writes_the_trust_in_each_codex_hook_once(bench: Bench, codex: P
 
 
 def test_uninstall_keeps_the_trust_in_codex_hooks_of_the_user(bench: Bench, codex: Path) -> None:
-    """Only the trust in Outlive's hooks is removed."""
+    """Uninstalling removes only the trust in Outlive's hooks."""
     hooks = codex.parent / "hooks.json"
     hooks.write_text('{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}}')
     theirs = f'model = "x"\n[hooks.state."{hooks}:stop:0:0"]\ntrusted_hash = "sha256:1"\n'
@@ -786,7 +786,7 @@ def test_install_and_uninstall_keep_a_comment_in_an_empty_object(bench: Bench, u
 
 
 def test_install_leaves_a_server_of_the_same_name_alone(bench: Bench, user: Path) -> None:
-    """The output says that the user's server was kept."""
+    """The user's server stays unchanged, and the output says that it was kept."""
     (user / ".claude").mkdir()
     (user / ".claude.json").write_text(OWN_SERVER)
     assert "which is kept" in install(bench, "claude")
@@ -875,7 +875,7 @@ def test_uninstall_leaves_malformed_hooks_as_they_are(bench: Bench, user: Path) 
 
 
 def test_install_keeps_a_variable_that_the_user_added_to_the_server(bench: Bench, user: Path) -> None:
-    """Uninstalling removes the variable together with the server."""
+    """Installing again keeps the variable. Uninstalling removes it together with the server."""
     (user / ".claude").mkdir()
     file = user / ".claude.json"
     file.write_text('{"a": 1}')

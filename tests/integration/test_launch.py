@@ -208,7 +208,7 @@ def test_launch_with_a_used_key_says_that_an_attempt_was_started(bench: Bench) -
 
 
 def test_key_is_valid_in_its_project_only(bench: Bench) -> None:
-    """Two projects may use the same key for different commands."""
+    """In two projects, the same key starts two different commands."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     first = bench.launch("true", "--key", "k")
@@ -391,7 +391,7 @@ def test_witness_answers_calls_when_the_keeper_cannot_observe(
 
 
 def test_launch_takes_another_id_when_the_random_id_is_in_use(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first task keeps its bundle, and both tasks run."""
+    """The task that has the id keeps its bundle, and the new task runs under another id."""
     numbers = iter([b"\1" * 8, b"\1" * 8, b"\2" * 8])
     monkeypatch.setattr("outlive.service.tasks.run.os.urandom", lambda _: next(numbers))
     around = Surroundings(environ=bench.env, umask=0o022)

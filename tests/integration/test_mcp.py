@@ -120,7 +120,7 @@ def test_tools_answer_over_stdio(bench: Bench, era: str) -> None:
 
 @pytest.mark.parametrize("era", ERAS)
 def test_tools_answer_over_http(bench: Bench, server: HttpServer, era: str) -> None:
-    """Every tool answers over HTTP as over stdio."""
+    """Over HTTP, every tool answers as it does over stdio."""
 
     async def steps() -> None:
         async with over_http(server, era) as client:

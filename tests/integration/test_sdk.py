@@ -273,7 +273,7 @@ assert o.run(look).wait().output() == own(), "after"
 
 
 def test_foreground_task_ends_when_its_program_is_killed(bench: Bench) -> None:
-    """The background task of the killed program runs on."""
+    """The foreground task of the killed program ends, and its background task runs on."""
     script = (
         "from outlive import Outlive\nimport time\no = Outlive()\n"
         "print(o.run('sleep 60', foreground=True).id, o.run('sleep 60').id, flush=True); time.sleep(60)"

@@ -186,7 +186,7 @@ def test_worktrees_and_submodules_are_separate_repositories(tree: Worktree, tmp_
 
 
 def test_snapshot_of_a_bare_repository_has_no_tree(tree: Worktree, tmp_path: Path) -> None:
-    """The refs of the bare repository are read."""
+    """For a bare repository, the snapshot has the refs but no tree."""
     tree.git("clone", "-q", "--bare", ".", str(tmp_path / "b.git"))
     seen = take_full(str(tmp_path / "b.git"))
     assert seen.git is not None

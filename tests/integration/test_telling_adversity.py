@@ -234,7 +234,7 @@ def test_inbox_text_keeps_its_size_limit(bench: Bench, count: int) -> None:
     ],
 )
 def test_session_command_accepts_bytes_that_are_not_utf8(bench: Bench, words: tuple[str | bytes, ...]) -> None:
-    """`session begin` and `session end` exit with 0."""
+    """`session begin` and `session end` exit with 0 if an argument has bytes that are not UTF-8."""
     begin(bench, "s-1")
     done = subprocess.run(
         [*bench.command("session"), *words, *(() if "--session" in words else ("--session", "s-1"))],
@@ -317,7 +317,7 @@ def test_delivery_to_a_slow_receiver_ends_at_its_timeout(monkeypatch: pytest.Mon
 
 
 def test_sweep_keeps_a_task_with_a_pending_delivery(bench: Bench) -> None:
-    """The task is deleted once its sink was removed."""
+    """`sweep` deletes the task only after the sink with the pending delivery was removed."""
     bench.ok("sink", "add", "bad", "--run", "exit 75")
     task = ended(bench, "s-1", "true", "--retain", "0s")
     bench.ok("inbox", "--session", "s-1", "--ack")

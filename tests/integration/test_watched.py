@@ -114,7 +114,7 @@ def test_watching_begins_before_the_command(bench: Bench, text: str, restored: t
 def test_watching_distinguishes_restored_changed_and_created_files(
     bench: Bench, text: str, restored: list[str], changed: list[str], created: list[str]
 ) -> None:
-    """A directory that was moved away and back is watched again."""
+    """The effects list these files separately, even after their directory was moved away and back."""
     found = seen(bench, watched(bench, text))
     assert (found["level"], found["gaps"]) == ("watched", [])
     names = {key: [path.removeprefix(f"{bench.project}/") for path in found[key]] for key in ("restored", "changed")}

@@ -140,7 +140,7 @@ def test_follow_returns_when_the_task_has_ended(bench: Bench) -> None:
 
 
 def test_tail_prints_the_last_lines(bench: Bench) -> None:
-    """An unfinished last line counts as a line."""
+    """`output --tail` counts an unfinished last line as a line."""
     task = bench.launch("printf 'a\\nb\\nc\\nd'")
     bench.ok("wait", task)
     assert bench.run("output", task, "--tail", "2").stdout == "c\nd"

@@ -284,7 +284,7 @@ def test_redirection_writes_a_file() -> None:
 
 
 def test_command_for_another_machine_or_container_touches_nothing_here() -> None:
-    """Only a redirection of the local shell writes a local file."""
+    """The command touches no local file, except by a redirection of the local shell."""
     assert not differing(
         {
             "ssh me@web 'rm x'": "remote:web",
@@ -318,7 +318,7 @@ def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
 
 
 def test_address_is_named_without_its_password() -> None:
-    """Only the host of the address is named."""
+    """A touch of an address names only the host, without user name and password."""
     assert touched("psql postgres://me:hunter2@db/x -c 'drop table a'") == "database:db"
     assert touched("curl -d a=b https://me:hunter2@x.org/y") == "remote:x.org"
 
@@ -376,7 +376,7 @@ def test_programs_that_need_privileges_are_found(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["ls", "git commit -m 'mount the screen at su'", "echo ping", "make all", "docker ps"])
 def test_other_programs_need_no_privileges(text: str) -> None:
-    """The name of such a program in a message is no call."""
+    """A text that only mentions a program such as sudo, in a message for example, needs no privileges."""
     assert not of_text(text).needs_privileges
 
 
@@ -434,7 +434,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_unknown_within_ten_seconds(name: str) -> None:
-    """No input raises an error, and the level is always unknown."""
+    """For each bad input, reading raises no error, and the level is `unknown`."""
     before = time.process_time()
     assert of_text(BAD[name]).level == "unknown"
     assert time.process_time() - before < 10
@@ -454,7 +454,7 @@ def test_endless_recursion_in_a_text_ends(text: str) -> None:
 
 
 def test_undecodable_bytes_in_a_name_are_kept() -> None:
-    """A path may contain bytes that are no valid UTF-8."""
+    """A touched path keeps its bytes, even if they are no valid UTF-8."""
     assert touched("rm 'a\udcff'") == "path:/w/a\udcff"
 
 
@@ -471,7 +471,7 @@ def test_undecodable_bytes_in_a_name_are_kept() -> None:
     )
 )
 def test_declare_raises_no_error_for_random_texts(parts: list[str]) -> None:
-    """The texts are random sequences of shell words and signs."""
+    """No random sequence of shell words and signs raises an error."""
     of_text("".join(parts))
 
 

@@ -65,7 +65,7 @@ def test_drift_details_list_every_change_with_the_most_important_first() -> None
 
 
 def test_drift_reports_a_missing_directory_and_a_replaced_repository() -> None:
-    """A removed, replaced or new repository is drift too."""
+    """A missing directory, and a removed, replaced or new repository, are drift."""
     there = seen(git_state())
     gone = Snapshot(directory="/r", is_present=False)
     assert drift(there, gone).details == ("the directory it ran in is gone", "the repository it ran in is gone")
@@ -247,7 +247,7 @@ def test_file_written_after_the_end_has_changed_since() -> None:
 
 
 def test_drift_is_unknown_when_something_could_not_be_read() -> None:
-    """The summary names the part that could not be read."""
+    """If a part of git could not be read, the drift is unknown, and the summary names the part."""
     found = drift(seen(git_state()), seen(git_state(head=None), None, "HEAD: stored in a reftable"))
     assert found.moved is None
     assert "stored in a reftable" in found.summary

@@ -141,7 +141,7 @@ def test_home_is_refused_when_it_is_a_symbolic_link(tmp_path: Path) -> None:
 
 
 def test_home_is_unavailable_when_a_file_is_in_its_place(tmp_path: Path) -> None:
-    """Opening raises `Unavailable`, and no traceback is printed."""
+    """If a file is in the place of the state directory, opening raises `Unavailable`."""
     (tmp_path / "state").write_text("")
     with pytest.raises(Unavailable, match="state"):
         opened(tmp_path / "state")

@@ -44,7 +44,7 @@ def test_journal_times_keep_their_order_when_the_clock_is_set(tmp_path: Path, mo
 
 
 def test_read_journal_leaves_out_torn_and_malformed_lines(tmp_path: Path) -> None:
-    """Lines without an end, or of another format, are ignored."""
+    """Lines without a newline at the end, and lines of another format, are ignored."""
     path = tmp_path / "journal"
     path.write_bytes(
         b"1\twrite\t7\t0\t/a\nnonsense\n2\twrite\tx\t0\t/b\n\xb2\twrite\t7\t0\t/c\n3\twrite\t7\t0\t/d\\n\n4\twrite\t7\t0\t/e"

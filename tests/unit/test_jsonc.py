@@ -99,7 +99,7 @@ def test_parse_refuses_text_that_is_no_json5(text: str) -> None:
 @some
 @given(settings_files, st.sampled_from([None, 2, "\t"]))
 def test_settings_keep_their_values_when_hooks_are_added_and_removed(theirs: dict[str, Any], indent: Any) -> None:
-    """Only empty lists and objects of hooks may be removed."""
+    """After adding and removing hooks, all settings of the user are there, except for empty lists of hooks."""
     text = json.dumps(theirs, indent=indent)
     with_us = add_groups(text, groups("advise"))
     value = json.loads(with_us)

@@ -45,7 +45,7 @@ def test_moment_of_reads_every_form_of_a_time(text: object) -> None:
     "text", ["", "soon", -1, 1e30, True, None, [], {}, {"created": "x"}, "nan", "inf", float("nan")]
 )
 def test_moment_of_refuses_values_that_are_no_time(text: object) -> None:
-    """The error is a `UserError`."""
+    """`moment_of` raises `UserError` for these values."""
     with pytest.raises(UserError):
         moment_of(text)
 

@@ -52,7 +52,7 @@ def test_session_of_a_process_outside_a_task_is_the_first_one_named() -> None:
 
 
 def test_session_name_with_spaces_is_inherited_whole() -> None:
-    """A session name with spaces is recognised inside the task."""
+    """Inside the task, the inherited session name still has its spaces."""
     task = environ_of_task({}, "t1", "my first session")
     assert session_of({**task, CLAUDE: "C"}) == "C"
     assert session_of(task) == "my first session"

@@ -204,7 +204,7 @@ def test_the_tail_is_the_end_of_the_output(reused: Attempt, size: int, capped: b
 
 
 def test_reading_at_the_end_returns_nothing_until_more_is_written(attempt: Attempt) -> None:
-    """The same offset returns the new bytes once they are written."""
+    """A read at the end returns no bytes. A later read at this offset returns the bytes that were added."""
     attempt.write(10)
     assert read_piece(attempt.files, 10, 100) == Piece(start=10, content=b"")
     attempt.write(5)

@@ -177,7 +177,7 @@ def test_password_of_several_words_is_masked(secret: str) -> None:
 
 
 def test_netrc_password_is_masked_even_if_it_is_a_word() -> None:
-    """In a complete entry, the password may have any characters."""
+    """In a complete entry of a netrc file, a password with any characters is masked."""
     for secret in ("swordfish", "x", "a;b&c|d<e>", "12345"):
         assert redact(f"machine h login u password {secret}\n") == f"machine h login u password {MASK}\n"
     assert redact('machine h login u password "a b"') == f'machine h login u password "{MASK}"'
@@ -689,7 +689,7 @@ def test_harmless_text_stays(text: str) -> None:
 
 
 def test_table_of_harmless_texts_is_large_enough() -> None:
-    """The table of the test above must not shrink."""
+    """The table of harmless texts has at least 68 different texts."""
     assert len(set(HARMLESS)) >= 68
 
 
@@ -760,7 +760,7 @@ def test_redact_returns_a_text_without_a_sign_of_a_secret_as_the_same_object(tex
 @some
 @given(st.lists(texts, max_size=5))
 def test_redact_words_keeps_the_number_of_words(words: list[str]) -> None:
-    """A masked word is still one word."""
+    """A masked word is replaced by one word, so the number of words stays the same."""
     assert len(redact_words(words)) == len(words)
 
 

@@ -316,7 +316,7 @@ def test_removed_file_has_a_window_until_a_copied_directory_replaces_it() -> Non
 
 
 def test_moved_directory_has_a_window_when_a_file_in_it_was_removed_before() -> None:
-    """The removed file is reported separately from the directory."""
+    """The moved directory has a window, and the file that was removed before is reported separately."""
     removed = f"2 remove 9 {A} /r/d/x"
     found = moved(removed, "3 rename 9 d1 /r/d 0 /r/e", "7 rename 9 d1 /r/e 0 /r/d", now={"/r/d": "d1"})
     (closed,) = (window for window in found.windows if window.closed_at)

@@ -78,7 +78,7 @@ def test_prefilter_uses_the_engine_it_was_made_for() -> None:
 @settings(max_examples=60, deadline=None)
 @given(text=TEXTS)
 def test_masking_only_found_lines_gives_the_same_text_as_masking_all(engine: str, text: str) -> None:
-    """The texts are equal byte for byte."""
+    """Masking only the lines that the prefilter finds gives the same text as masking every line."""
     assert _mask_large(text, PREFILTERS[engine]) == directly(text)
 
 
@@ -103,7 +103,7 @@ def test_the_prefilter_finds_every_line_that_a_pattern_changes(engine: str, text
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_known_secret_is_masked_in_a_large_text(engine: str) -> None:
-    """The text has all known secrets, one per line."""
+    """In a text with all known secrets, one per line, every secret is masked."""
     text = "\n".join(LINES * 3)
     shown = _mask_large(text, PREFILTERS[engine])
     assert shown == directly(text)

@@ -183,7 +183,7 @@ def test_json_is_read_back_as_it_was_written(value: object) -> None:
 @some
 @given(documents)
 def test_to_json_writes_the_same_text_as_the_json_module(value: object) -> None:
-    """The text is the same, character for character."""
+    """For any value, the text equals that of `json.dumps`, character for character."""
     assert to_json(value) == json.dumps(value)
 
 
@@ -250,7 +250,7 @@ def test_masking_finds_a_secret_with_an_invisible_character_in_it(kind: str) -> 
 
 
 def test_masking_keeps_colours_around_a_secret() -> None:
-    """Color codes stay in the output if they hide nothing."""
+    """Color codes before and after a secret stay when the secret is masked."""
     assert masked(f"\x1b[32mok\x1b[0m ghp_{SECRET}") == "\x1b[32mok\x1b[0m ghp_[redacted]"
 
 

@@ -53,7 +53,7 @@ def test_the_shown_form_is_read_back_to_the_millisecond(moment: datetime) -> Non
     ],
 )
 def test_iso_always_shows_milliseconds_and_a_z(moment: datetime | None, text: str | None) -> None:
-    """A missing time is shown as null."""
+    """A time has milliseconds and a final `Z`, and a missing time gives None."""
     assert iso(moment) == text
 
 

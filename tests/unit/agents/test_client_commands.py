@@ -122,7 +122,7 @@ def test_opencode_goes_on_after_a_denial_and_keeps_the_user_settings() -> None:
 
 @pytest.mark.parametrize("given", ['{"a": 1, // mine\n}', "[]", "{" * 100_000])
 def test_opencode_settings_that_cannot_be_read_stay(given: str) -> None:
-    """If the user's text is not a JSON object, it stays unchanged."""
+    """If the user's OPENCODE_CONFIG_CONTENT is not a JSON object, the variable stays unchanged."""
     assert _environ({"OPENCODE_CONFIG_CONTENT": given}) == {"OPENCODE_CONFIG_CONTENT": given}
 
 
