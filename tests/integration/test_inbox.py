@@ -58,7 +58,7 @@ def test_inbox_prints_each_notice_once_when_called_concurrently(bench: Bench) ->
 
 
 def test_claim_on_a_notice_is_void_without_its_lease(bench: Bench) -> None:
-    """While the claiming process lives, no other process prints the notice.
+    """While the process that claimed a notice lives, no other process prints the notice.
 
     After the claiming process has died, the next process prints the notice at once.
     """

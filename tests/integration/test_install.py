@@ -156,7 +156,7 @@ def test_uninstall_removes_only_entries_of_outlive_when_its_backups_are_gone(
 
 
 def test_uninstall_keeps_edits_made_between_two_installations(bench: Bench, user: Path) -> None:
-    """The result is the user's last version, without Outlive's entries."""
+    """Uninstalling leaves the file as the user last edited it, without Outlive's entries."""
     file = settings(user, "claude")
     install(bench, "claude")
     file.write_text(file.read_text().replace('"x"', '"y"'))
@@ -291,7 +291,7 @@ def test_install_enables_the_plugin_of_openclaw_without_a_webhook(bench: Bench, 
 
 
 def test_install_keeps_a_symbolic_link_to_the_configuration(bench: Bench, user: Path) -> None:
-    """The target of the link is edited, because users keep such files elsewhere."""
+    """The link stays, and its target is edited, because users keep such files elsewhere."""
     real = bench.root / "dotfiles.json"
     real.write_text(MINE)
     (user / ".claude").mkdir()
@@ -362,7 +362,7 @@ def test_install_writes_nothing_when_one_file_cannot_be_written(bench: Bench, us
 
 
 def test_install_refuses_a_configuration_that_is_nested_too_deeply(bench: Bench, user: Path) -> None:
-    """Installing exits with code 2, as for a file that is not JSON."""
+    """Installing exits with code 2 for such a file, as for a file that is not JSON."""
     settings(user, "claude", '{"a": ' + "[" * 3000 + "]" * 3000 + "}")
     done = bench.run("install", "--yes", "--client", "claude")
     assert done.returncode == 2
@@ -867,7 +867,7 @@ def test_install_and_uninstall_keep_a_hook_that_the_user_added(bench: Bench, use
 
 
 def test_uninstall_leaves_malformed_hooks_as_they_are(bench: Bench, user: Path) -> None:
-    """Entries of unexpected types stay, because Outlive has not written them."""
+    """Hook entries of unexpected types stay, because Outlive has not written them."""
     odd = '{"x": "x", "hooks": {"Stop": [{"hooks": [{"command": "a", "args": 5}, 7]}, 3], "PreCompact": [], "a": {}}}'
     file = settings(user, "claude", odd)
     bench.ok("uninstall", "--yes", "--client", "claude")

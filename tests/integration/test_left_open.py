@@ -193,7 +193,7 @@ def test_ending_of_a_task_records_that_the_task_changed_nothing(bench: Bench) ->
 
 
 def test_left_files_are_recorded_when_the_keeper_died(bench: Bench) -> None:
-    """The process that settles the task in the keeper's place records the files."""
+    """If the keeper died, the process that settles the task in its place records the files."""
     task = bench.launch(f"echo two > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     bench.kill(task, "keeper", "witness", "command")

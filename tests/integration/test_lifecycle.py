@@ -176,7 +176,7 @@ def test_notify_policy_dismisses_the_notices_of_unwanted_endings(bench: Bench) -
 
 
 def test_result_read_in_the_launching_session_acknowledges_the_notice(bench: Bench) -> None:
-    """`wait --no-ack`, `show` and readers outside the session do not acknowledge."""
+    """Reading with `wait --no-ack` or `show`, or outside of the session, does not acknowledge the notice."""
     task = bench.launch("true", "--session", "s-1")
     bench.ok("wait", task, "--no-ack", "--session", "s-1")
     bench.ok("show", task)

@@ -202,7 +202,7 @@ def test_wait_tool_returns_after_a_time_limit_and_can_be_resumed(bench: Bench) -
 
 
 def test_wait_tool_for_a_group_includes_tasks_that_join_later(bench: Bench) -> None:
-    """A task may join the group between two calls of `wait` or during one."""
+    """`wait` also waits for tasks that join the group between two calls of `wait`, or during a call."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:

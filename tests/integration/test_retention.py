@@ -431,7 +431,7 @@ def test_wait_returns_when_the_ledger_is_deleted(bench: Bench) -> None:
 
 
 def test_commands_do_not_read_the_task_directory_when_the_ledger_is_complete(bench: Bench) -> None:
-    """`list` reads the directory of all tasks only if the fingerprint is missing."""
+    """`list` reads the directory of all tasks only if the ledger's fingerprint is missing."""
     _ended(bench, "true")
     calls = bench.root / "calls"
     for expected in (False, True):
@@ -495,7 +495,7 @@ def test_audit_rebuilds_ended_tasks_when_bundles_are_damaged(bench: Bench) -> No
 
 
 def test_audit_rebuild_ignores_a_task_that_is_being_launched(bench: Bench) -> None:
-    """The launcher still waits for the ledger. It then records its task itself."""
+    """The rebuild skips the task, because its launcher still waits for the ledger and will record it."""
     before = {_ended(bench, "true")}
     bench.ok("list")
     others = apsw.Connection(bench.home.ledger)

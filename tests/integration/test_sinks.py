@@ -181,7 +181,7 @@ def test_apprise_sink_sends_to_its_channel(bench: Bench, receiver: Receiver) -> 
 
 
 def test_notice_is_delivered_when_the_deliverer_was_killed(bench: Bench) -> None:
-    """The next command that reads the ledger starts another deliverer."""
+    """If the deliverer was killed, the next command that reads the ledger starts another deliverer."""
     log, pid = bench.root / "got", bench.root / "pid"
     bench.ok(
         "sink",

@@ -125,7 +125,7 @@ def has_begun_falsely(seen: Evidence | None) -> bool:
 
 
 def test_command_has_no_ending_when_its_keeper_dies_before_the_exec(start: Start) -> None:
-    """The keeper is killed before it takes the listener. The command never begins."""
+    """If the keeper is killed before it takes the listener, the command never begins, and has no ending."""
 
     def live() -> None:
         start.make_channels()

@@ -188,7 +188,7 @@ def test_group_with_members_in_several_directories_ends_once(bench: Bench) -> No
 
 
 def test_group_notice_shows_the_output_of_a_failed_member(bench: Bench) -> None:
-    """The notice shows the failed member, although fourteen members succeeded."""
+    """The group's notice shows the output of the failed member, although fourteen members succeeded."""
     names = [bench.launch(until("go"), "--session", "s-1", "--group", "g") for _ in range(14)]
     bad = bench.launch(f"{until('go')}; echo symbol not found; exit 7", "--session", "s-1", "--group", "g")
     (bench.project / "go").touch()

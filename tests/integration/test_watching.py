@@ -111,14 +111,14 @@ def test_wait_until_returns_at_a_matching_line(bench: Bench) -> None:
 
 
 def test_wait_until_keeps_its_timeout_when_a_pattern_takes_exponential_time(bench: Bench) -> None:
-    """The exit code is 4, as for any pattern that is not found in time."""
+    """`wait --until` exits with 4 at its timeout, as for any pattern that is not found in time."""
     task = bench.launch("echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!; sleep 60")
     wait_until(lambda: bench.ok("output", task))
     assert bench.run("wait", task, "--until", "(a+)+$", "--timeout", "200ms").returncode == 4
 
 
 def test_output_pages_together_are_the_whole_output(bench: Bench) -> None:
-    """Each call passes the `next` of the call before as its `--since`.
+    """The pages make up the output if each call passes the `next` of the call before as its `--since`.
 
     Row 43 of the acceptance scenarios.
     """

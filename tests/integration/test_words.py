@@ -144,7 +144,7 @@ def test_list_shows_durations_and_ages(bench: Bench) -> None:
 
 @pytest.mark.parametrize("how", ["wait", "run --wait"])
 def test_wait_shows_its_progress_on_a_terminal(bench: Bench, how: str) -> None:
-    """The line with the task, the time and the last output is erased at the end."""
+    """A progress line has the task, the time and the last output, and is erased at the end."""
     command = "echo compiling; read x < gate; echo done"
     os.mkfifo(bench.project / "gate")
     if how == "wait":

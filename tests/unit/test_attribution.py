@@ -84,7 +84,7 @@ def test_summary_counts_all_files_of_a_list_that_was_cut() -> None:
 
 
 def test_unattributed_names_tracked_files_first() -> None:
-    """Tracked files come before untracked files, which are less important."""
+    """The list names tracked files before untracked files, which are less important."""
     paths = (
         PathChange(path="a", how="appeared", was_tracked=False),
         PathChange(path="b\x1b[0m\n", how="changed"),

@@ -175,7 +175,7 @@ def test_effects_of_a_wrapper_count_with_those_of_its_command() -> None:
 
 
 def test_argument_from_stdin_or_a_variable_is_an_unknown_path() -> None:
-    """The command certainly changes a path, but it is not known which path."""
+    """Such an argument is an unknown path, because the command changes a path that the text does not name."""
     assert not differing(
         {
             "ls | xargs rm": "path:…",
@@ -261,7 +261,7 @@ def test_directory_is_unknown_after_a_cd_that_may_not_have_run() -> None:
 
 
 def test_redirection_writes_a_file() -> None:
-    """Copied descriptors, and devices that store nothing, do not count."""
+    """Only a redirection into a file counts, and not one into a descriptor or a device that stores nothing."""
     assert not differing(
         {
             "ls > x": "path:/w/x",
@@ -337,7 +337,7 @@ def test_words_in_quotes_and_comments_are_not_commands() -> None:
 
 
 def test_argv_is_read_without_a_shell() -> None:
-    """Without a shell, no character in an argument has a special meaning."""
+    """In an argv that runs without a shell, no character of an argument has a special meaning."""
     declared = declare(("rm", "a b", "$X", ";", "ls"), "/w")
     assert [touch.what for touch in declared.touches] == ["/w/a b", "$X", "/w/;", "/w/ls"]
     assert declared.touches[0].by == "rm 'a b' '$X' ';' ls"
@@ -508,7 +508,7 @@ def test_grammar_is_loaded_only_when_a_shell_text_is_read() -> None:
 
 
 def test_grammar_package_is_imported_when_its_compiled_part_has_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compiled part is not public, so a future version may rename it."""
+    """The package itself is imported, because a future version may rename its compiled part, which is not public."""
 
     def fail(package: str, name: str) -> None:
         raise ImportError(f"{package} has no {name}")

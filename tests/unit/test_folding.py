@@ -27,7 +27,7 @@ def test_fold_counts_every_path_in_exactly_one_entry(paths: list[str], most: int
 
 
 def test_fold_lists_each_path_when_there_are_few() -> None:
-    """Paths are folded into directories only if there are more than the limit."""
+    """Paths are folded into directories only if there are more paths than the limit."""
     assert fold(["/r/b", "/r/a"], 2) == [Summary(path="/r/a"), Summary(path="/r/b")]
 
 

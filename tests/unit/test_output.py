@@ -108,7 +108,7 @@ def test_an_output_below_its_cap_is_whole(attempt: Attempt) -> None:
 
 
 def test_an_output_above_its_cap_keeps_head_and_tail(attempt: Attempt) -> None:
-    """The middle is recorded as a hole of whole blocks, which the disk gets back."""
+    """The middle of the output is recorded as a hole of whole blocks, and these blocks are freed on the disk."""
     attempt.write(40 * BLOCK + 5)
     attempt.cap(SMALLEST_CAP)
     hole = attempt.hole

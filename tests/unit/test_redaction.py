@@ -150,7 +150,7 @@ def test_value_of_a_secret_environment_variable_is_masked_even_if_it_is_a_word()
 
 
 def test_quoted_secret_with_spaces_is_masked_whole() -> None:
-    """The quotes may be around the value or around the whole assignment."""
+    """The secret is masked whether the quotes are around the value or around the whole assignment."""
     assert redact("DB_PASSWORD='correct horse' make") == f"DB_PASSWORD='{MASK}' make"
     assert redact("env 'DB_PASSWORD=correct horse' make") == f"env 'DB_PASSWORD={MASK}' make"
     assert redact("sh -c 'DB_PASSWORD=correct make all'") == f"sh -c 'DB_PASSWORD={MASK} make all'"
@@ -240,7 +240,7 @@ def test_credentials_of_a_docker_registry_are_masked() -> None:
 
 
 def test_user_of_a_url_is_masked_when_it_looks_like_a_token() -> None:
-    """Examples are the key of a Sentry DSN and a token without a password."""
+    """The key of a Sentry DSN, for example, is masked, and so is a token without a password."""
     assert redact(f"https://{HEX * 2}@o1.ingest.sentry.io/2") == f"https://{MASK}@o1.ingest.sentry.io/2"
     assert redact("ssh://some-long-user-name-of-ours@example.org") == "ssh://some-long-user-name-of-ours@example.org"
 
@@ -252,7 +252,7 @@ def test_private_lines_of_a_putty_key_are_masked() -> None:
 
 
 def test_cookies_without_credentials_stay() -> None:
-    """The theme of a page and the attributes of a cookie are no secrets."""
+    """The theme of a page and the attributes of a cookie, for example, are not masked."""
     for text in ("Cookie: theme=dark; lang=en", "Set-Cookie: theme=dark; Path=/; Max-Age=3600", "git checkout -b x=1"):
         assert redact(text) == text
 

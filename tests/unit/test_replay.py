@@ -160,7 +160,7 @@ def test_open_window_of_one_file_does_not_hide_the_closed_one_of_another() -> No
 
 
 def test_effects_count_the_windows_that_are_not_kept() -> None:
-    """The first windows and the last one are kept, and the others are counted."""
+    """The first windows and the last window are kept, and the windows between them are counted."""
     lines = [f"{at} write 9 {B if at % 2 else A} /r/x" for at in range(2, 61)]
     replayed = Replay("/home/outlive")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
@@ -300,7 +300,7 @@ def test_created_file_is_reported_by_its_present_name_when_its_directory_moved()
 
 
 def test_inner_directory_is_followed_when_the_outer_one_moves() -> None:
-    """Two moves away and two moves back are replayed in their order."""
+    """A changed file is reported by its first name, because two moves away and two back are replayed in order."""
     there = ("2 rename 9 d1 /r/d/x 0 /r/d/y", "3 rename 9 d2 /r/d 0 /r/e", f"4 write 9 {A} /r/e/y/f")
     back = ("5 rename 9 d2 /r/e 0 /r/d", "6 rename 9 d1 /r/d/y 0 /r/d/x")
     found = moved(*there, *back, now={"/r/d": "d2", "/r/d/x": "d1", "/r/d/x/f": B})

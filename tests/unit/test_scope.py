@@ -46,7 +46,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_scope_reports_a_repository_once_at_the_first_change_in_it(home: Path) -> None:
-    """The first change may be a file deep in the tree or a file of git.
+    """The first change in a repository reports it, whether a file deep in the repository or a file of git changed.
 
     A submodule counts as a part of the reported repository.
     """
@@ -98,7 +98,7 @@ def test_scope_does_not_report_a_repository_around_the_home_directory(home: Path
 
 
 def test_scope_reports_once_that_there_are_too_many_repositories(home: Path) -> None:
-    """Above the limit, the scope returns None once instead of a repository."""
+    """Above the limit, the scope reports None once, and then no further repository."""
     known = repository(home / "known")
     walk = Walk(known)
     others = [repository(home / f"other{number}") for number in range(MOST_REPOSITORIES + 2)]
