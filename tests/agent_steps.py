@@ -86,7 +86,7 @@ class Agents:
         self.configure()
 
     def configure(self, agents: str = "", more: str = "") -> None:
-        """Write the settings. `agents` has further keys of `[agents]`, and `more` has further tables."""
+        """Write the settings, with further keys of `[agents]` in `agents` and further tables in `more`."""
         text = f'[agents]\nclient = "bot"\n{agents}\n'
         for name in ("bot", "other"):
             text += f"[agents.clients.{name}]\ncommand = {json.dumps([sys.executable, str(self.program)])}\n"

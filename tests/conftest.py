@@ -19,7 +19,8 @@ from tests.support import Bench
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# For nightly runs, too slow for a developer: OUTLIVE_PROFILE=nightly, or pytest's own --hypothesis-profile=nightly.
+# The profile of nightly runs, which takes too long for a developer. It is chosen with OUTLIVE_PROFILE=nightly, or with
+# pytest's own --hypothesis-profile=nightly.
 settings.register_profile("nightly", max_examples=2000, deadline=None)
 if chosen := os.environ.get("OUTLIVE_PROFILE"):
     settings.load_profile(chosen)
@@ -49,7 +50,7 @@ def lasting() -> Iterator[Path]:
 
 @pytest.fixture
 def clients() -> Iterator[Clients]:
-    """Create a starter of processes that stand for agents' clients.
+    """Yield an object that starts processes in place of agents' clients.
 
     The processes are killed after the test.
     """

@@ -58,7 +58,7 @@ class Worktree:
     def settle_index(self) -> None:
         """Set every file's time before the time of the index.
 
-        The index is then in the state that it has a moment after a checkout, and git trusts the recorded times.
+        The index is then in the state that it has shortly after a checkout, and git trusts the recorded times.
         """
         for path in self.path.rglob("*"):
             if ".git" not in path.parts and path.is_file() and not path.is_symlink():

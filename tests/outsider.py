@@ -24,7 +24,7 @@ class Outsider:
         shutil.copy(shutil.which("setpriv") or "/usr/bin/setpriv", setpriv)
         setpriv.chmod(0o4755)
         self.become_root = f"{setpriv} --reuid=0"
-        """A prefix that runs a command as root, like a set-id program; the user cannot signal its processes."""
+        """A prefix that runs a command as root, like a set-id program. The user cannot signal its processes."""
         (root / "state").mkdir()
         os.chown(root / "state", 65534, 65534)
         (root / "state").chmod(0o700)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Clients:
-    """Processes that stand for agents' clients."""
+    """Processes that tests use in place of agents' clients."""
 
     def __init__(self) -> None:
         self._started: list[subprocess.Popen[bytes]] = []

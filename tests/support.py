@@ -1,6 +1,7 @@
 """Support for all tests.
 
-This module has a state directory for each test, calls of the real command line, and functions that wait for conditions.
+This module contains a state directory for each test, calls of the real command line, and functions that wait for
+conditions.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ PATIENCE_S = 30.0
 
 
 def wait_until(condition: Callable[[], T | None], what: str = "the condition") -> T:
-    """Return the first true answer of `condition`.
+    """Call `condition` repeatedly until it returns a true value, and return this value.
 
-    Raises `AssertionError` if no true answer comes within `PATIENCE_S`.
+    Raises `AssertionError` if it returns no true value within `PATIENCE_S`.
     """
     until = time.monotonic() + PATIENCE_S
     while not (answer := condition()):
@@ -48,7 +49,7 @@ def wait_until(condition: Callable[[], T | None], what: str = "the condition") -
 class Bench:
     """A state directory and a project for one test.
 
-    Its methods call the command line with them.
+    The methods call the command line with this directory and this project.
     """
 
     def __init__(self, root: Path) -> None:
@@ -139,7 +140,7 @@ class Bench:
     def find_keeper(self, task: str) -> int | None:
         """Return the keeper that has the control FIFO of a task open.
 
-        Returns None if there is none.
+        Returns None if no keeper has it open.
         """
         control = self.files(task).control
         for pid in processes_named(KEEPER_NAME):

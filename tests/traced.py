@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Without --seccomp-bpf: for an observed command, strace would then miss the calls that Outlive's filter handles.
+# The option --seccomp-bpf is left out. With it, strace would miss the calls of an observed command that Outlive's
+# filter handles.
 STRACE = ("strace", "-f", "-y", "-s", "4096", "-e", "trace=file,fchdir,process")
 _CHANGING = "O_WRONLY|O_RDWR|O_CREAT|O_TRUNC"
 _CALL = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+|\?)")
@@ -28,7 +29,7 @@ _NAMES = (
 
 
 def paths_of_trace(path: Path, place: str) -> set[str]:
-    """Return the paths of changing calls. `place` is the directory of the first process."""
+    """Return the paths of the calls that change files. `place` is the directory of the first process."""
     lines = path.read_text(errors="surrogateescape").split("\n")
     children = _children(lines)
     found: set[str] = set()

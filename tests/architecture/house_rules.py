@@ -19,12 +19,12 @@ SRC = Path(__file__).resolve().parents[2] / "src" / "outlive"
 MOST_MODULES = 20
 LONGEST_SUMMARY = 80
 LONGEST_TEST_FILE = 600
-# Words that say nothing about the content of a module.
+# Words in the name of a module that say nothing about its content.
 SAYS_NOTHING = {
     *("again", "beside", "doer", "doers", "held", "look", "looks", "mark", "marks", "met", "misc", "said"),
     *("story", "stuff", "util", "utils", "word", "words"),
 }
-# Help names the process, the user or the session instead.
+# Words that help texts must not use. Help names the process, the user or the session instead.
 UNKNOWN_PEOPLE = {"anybody", "nobody", "somebody", "whoever"}
 # Names that modules of several layers may share: a command or a client has one module in each layer.
 SHARED_NAMES = frozenset({verb.replace("-", "_") for verb in VERBS} | set(CLIENTS))
@@ -92,7 +92,7 @@ def unclear_help() -> Iterator[str]:
 
 
 def long_files(top: Path) -> Iterator[tuple[str, int]]:
-    """Yield the files with more than `LONGEST_TEST_FILE` lines, and their lines.
+    """Yield the test files with more than `LONGEST_TEST_FILE` lines, and their numbers of lines.
 
     Packages of clients that were installed below the folder do not count.
     """

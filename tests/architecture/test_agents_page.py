@@ -13,7 +13,7 @@ ID, STATE = r"t[0-9a-z]{7}", re.escape("~/.local/state/outlive/MACHINE")
 
 
 def is_command_of(step: Step, command: str) -> bool:
-    """Return whether a command of the page is the one of a step, with an id for each task."""
+    """Return whether a command of the page equals the command of a step, apart from the ids of tasks."""
     parts = re.split(r"(\{\w+\})", step.text)
     pattern = "".join(STATE if part == "{state}" else ID if part[:1] == "{" else re.escape(part) for part in parts)
     return re.fullmatch(pattern, command) is not None

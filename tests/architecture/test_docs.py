@@ -100,7 +100,7 @@ def test_every_invariant_of_the_architecture_names_a_test() -> None:
 
 
 def test_documents_cite_only_tests_that_exist() -> None:
-    """A renamed test must be renamed in the documents too."""
+    """Every test that a document cites exists, so a renamed test must be renamed in the documents too."""
     cited = {(page, name) for page in pages(ROOT) for name in NAMED_TEST.findall(page.read_text())}
     missing = [f"{page.relative_to(ROOT)}: {name}" for page, name in cited if not is_test(name, ROOT)]
     assert sorted(missing) == []

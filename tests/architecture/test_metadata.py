@@ -66,7 +66,7 @@ def test_version_is_the_same_in_pyproject_and_in_the_package() -> None:
 
 
 def test_dependencies_are_the_decided_packages() -> None:
-    """A further dependency needs a decision record in docs/adr."""
+    """The dependencies are those with a decision record in docs/adr. A further dependency needs such a record."""
     names = [Requirement(text).name for text in PROJECT["project"]["dependencies"]]
     assert names == ["apsw", "tree-sitter", "tree-sitter-bash"]
 
@@ -84,7 +84,7 @@ def test_constraints_pin_every_installed_package() -> None:
 
 
 def test_pinned_packages_can_be_installed_on_the_oldest_python() -> None:
-    """No pinned package needs a newer Python than `requires-python`, which is also Debian's."""
+    """No pinned package needs a newer Python than `requires-python`, which is also the version in Debian."""
     oldest = PROJECT["project"]["requires-python"].removeprefix(">=") + ".0"
     names = {canonicalize_name(name) for name in pins()}
     found = {canonicalize_name(each.metadata["Name"]): each for each in metadata.distributions()}
@@ -93,7 +93,7 @@ def test_pinned_packages_can_be_installed_on_the_oldest_python() -> None:
 
 
 def test_repository_has_no_lock_file_and_names_no_package_index() -> None:
-    """The user who installs Outlive decides where packages are downloaded from."""
+    """No file decides where packages are downloaded from, because the user who installs Outlive decides this."""
     for pattern in ("*.lock", "*-lock.*", "pylock*"):
         assert list(ROOT.glob(pattern)) == []
     for name in ("constraints.txt", "pyproject.toml", "Makefile", ".ci/run"):
@@ -102,7 +102,7 @@ def test_repository_has_no_lock_file_and_names_no_package_index() -> None:
 
 
 def test_start_script_is_executable_and_begins_with_the_python_line() -> None:
-    """Installers replace the first line `#!python` with the interpreter, and keep the mode of the script."""
+    """The script begins with `#!python`, which installers replace with the interpreter, and they keep its mode."""
     script = ROOT / "bin" / "outlive"
     assert script.read_text().startswith("#!python\n")
     assert os.access(script, os.X_OK)

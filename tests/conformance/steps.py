@@ -47,7 +47,7 @@ def settlement(asked: Launch, evidence: Evidence | None = None, number: int = 1,
 def read_result(ledger: Ledger, id_: str, session: str | None) -> int:
     """Read the result of a task for a session.
 
-    Returns how many notices this acknowledged.
+    Returns the number of notices that were acknowledged by reading the result.
     """
     assert isinstance(ledger, SqliteLedger)
     with ledger.write():

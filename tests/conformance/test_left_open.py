@@ -27,7 +27,7 @@ def ledger(tmp_path: Path) -> Iterator[SqliteLedger]:
 
 
 def left(path: str, opened_at: int = 1) -> LeftPath:
-    """Return a path that a task left changed."""
+    """Return the `LeftPath` of a path that a task left changed."""
     return LeftPath(
         path=path,
         name=path,

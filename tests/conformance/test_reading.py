@@ -128,7 +128,7 @@ def test_newest_leaves_out_tasks_that_had_ended_before_the_moment(ledger: Ledger
 
 
 def test_newest_counts_tasks_of_the_project_before_it_leaves_any_out(ledger: Ledger) -> None:
-    """A task beyond the limit is not returned in place of a newer one that had ended."""
+    """The limit counts tasks that had ended before the time, so an older task does not take their place."""
     running(ledger, "taaaaaa1", project="/a")
     ended(ledger, "taaaaaa2", project="/a")
     running(ledger, "taaaaaa3", project="/b")
@@ -195,7 +195,7 @@ def test_history_lists_moves_evidence_and_notices_oldest_first(ledger: Ledger) -
 
 
 def test_history_contains_only_the_given_task(ledger: Ledger) -> None:
-    """The history of an unknown task is empty."""
+    """The history has no entry of another task, and the history of an unknown task is empty."""
     ended(ledger, "taaaaaa1")
     ended(ledger, "taaaaaa2")
     assert {notice.task for notice in ledger.history("taaaaaa1").notices} == {"taaaaaa1"}

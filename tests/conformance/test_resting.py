@@ -85,7 +85,7 @@ def test_resume_returns_false_when_the_ledger_was_replaced(path: str, meanwhile:
 
 
 def test_resumed_ledger_sees_the_writes_of_other_processes(path: str) -> None:
-    """A task that another connection has recorded during the rest is found."""
+    """A task that another connection has recorded while the ledger rested is found."""
     ledger = SqliteLedger(path, NOW)
     ledger.get_ready_to_settle()
     ledger.rest()
@@ -161,7 +161,7 @@ def test_kept_ledger_is_opened_anew_after_an_error(path: str) -> None:
 
 
 def test_one_ledger_is_kept_when_threads_open_several(path: str) -> None:
-    """The other ledger is closed, so that many threads leave no more files open than one thread."""
+    """Only one ledger stays open when threads open several, so many threads leave no more files open than one."""
     before = len(fork_safety._resting)
     resting = KeptOpenLedger(path)
     first, second = resting.take(NOW), resting.take(NOW)
@@ -200,7 +200,10 @@ def _interrupted_when_resumed(ledger: SqliteLedger) -> None:
 def test_ledger_is_released_when_closing_or_resuming_is_interrupted(
     path: str, interrupted: Callable[[SqliteLedger], None]
 ) -> None:
-    """Without the release, other threads and forks would wait forever for the interrupted thread."""
+    """The interrupted call releases the ledger.
+
+    Otherwise, other threads and forks would wait forever for the interrupted thread.
+    """
     with pytest.raises(KeyboardInterrupt):
         interrupted(SqliteLedger(path, NOW))
     with ThreadPoolExecutor(1) as another:

@@ -1,8 +1,8 @@
 """A model of sessions, notices and recipients, compared with the ledger.
 
-Each ending must be presented to its recipient once, in whatever order sessions begin, continue and end. The model
-uses neither SQL nor locks. It has sessions with a list of heirs each, one list of notices, and a plain search for
-the recipients of each origin. Only the kernel's answers about processes are simulated.
+Each ending must be presented to its recipient once, in whatever order sessions begin, continue and end. The model uses
+neither SQL nor locks. It has a list of notices, a plain search for recipients, and for each session a list of its
+heirs, which have replaced the session or were forked from it. Only the kernel's answers about processes are simulated.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 # Use memory where possible. The test makes hundreds of ledgers, and each step would wait for the disk.
 _place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - mkdtemp makes the names in it
-MINTED = "0b8f6b1e-6a4c-4d1b-9d6e-2f3a"  # a client makes such a name, and it means the same session in every project
+MINTED = "0b8f6b1e-6a4c-4d1b-9d6e-2f3a"  # a client generates such an id, which means the same session in every project
 NAMES = ("a", "b", "c", MINTED, "d", "e")
 PROJECTS = ("/p", "/q")
 _HERE = f"{boot_id()} {pid_namespace()}"
@@ -87,14 +87,14 @@ class Talk:
         self.forks: list[Talk] = []
         self.parent: Talk | None = None
         self.boundary = 0
-        self.begun_at: int | None = None  # None after the session has acted
+        self.begun_at: int | None = None  # None after an action of the session
         self.is_told = False
         self.is_ended = False
         self.clues: dict[str, str | None] = dict.fromkeys(("source", "client", "process", "transcript", "terminal"))
 
     @property
     def heirs(self) -> list[Talk]:
-        """The sessions that replaced this session, then the sessions that only branched off."""
+        """The sessions that replaced this session, then the sessions that were forked from it."""
         return [*self.successors, *self.forks]
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ class Work:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the launcher asked for a notice of the present state."""
+        """Whether the launcher asked for a notice of the task's present state."""
         policy, state = self.launch.notify, self.states[-1]
         return {"all": True, "end": True, "output": True, "failure": state != "succeeded", "never": False}[policy]
 
@@ -155,7 +155,7 @@ class Teller:
 
 
 class World:
-    """The whole model, and the answers that follow from it."""
+    """The whole model, and the results that it expects of the ledger."""
 
     def __init__(self) -> None:
         self.talks: list[Talk] = []
@@ -165,7 +165,7 @@ class World:
         self.born = dict.fromkeys((1, 2, 3), 0)
 
     def mark(self, pid: int | None) -> str | None:
-        """Return the process that has a number now, as the record of a session names it."""
+        """Return the identity of the process that has this pid now, as a session stores it."""
         return None if pid is None else f"{pid} {pid} {self.born[pid]} {_HERE}"
 
     def lives(self, talk: Talk) -> bool:
@@ -193,16 +193,16 @@ class World:
         return talk
 
     def kin(self, talk: Talk | None) -> list[Talk]:
-        """Return a session with its predecessors and heirs, direct and indirect."""
+        """Return a session with its direct and indirect predecessors and heirs."""
         found = [] if talk is None else [talk]
         for one in found:
             found += [each for each in self.talks if each not in found and (each in one.heirs or one in each.heirs)]
         return found
 
     def told_of(self, origin: Talk, asker: Talk | None = None, seen: list[Talk] | None = None) -> Talk | None:
-        """Return the session that hears a session's endings.
+        """Return the session that receives the endings of a session's tasks.
 
-        A living session hears its own endings. Otherwise its first living heir does. Returns None if no heir lives.
+        A living session receives its own endings. Otherwise its first living heir does. Returns None if no heir lives.
         """
         if origin is asker or self.lives(origin):
             return origin
@@ -215,10 +215,10 @@ class World:
         return None
 
     def recipients(self, origin: Talk, shown: list[Talk], asker: Talk | None = None) -> list[Talk]:
-        """Return the sessions that hear of a task.
+        """Return the sessions that receive the ending of a task.
 
-        If a living session speaks for the origin, this session hears of the task. Otherwise the session that speaks for
-        the parent hears of it, and so on. If there is none, the sessions that were shown the task hear of it.
+        The recipient is the session that `told_of` returns for the launching session. If there is none, it is the one
+        for the parent, and so on. If no parent has one, the sessions that were shown the task receive the ending.
         """
         line: list[Talk] = []
         one: Talk | None = origin
@@ -230,7 +230,7 @@ class World:
         return [found for each in shown if (found := self.told_of(each, asker)) is not None]
 
     def hears(self, asker: Talk, origin: Talk, shown: list[Talk]) -> bool:
-        """Return whether a session that asks receives the notices of an origin.
+        """Return whether a session that asks receives the notices of a launching session.
 
         A session that is over receives notices only if no living session receives these notices.
         """
@@ -238,9 +238,9 @@ class World:
         return asker in self.recipients(origin, shown, asker) and (not living or asker in living)
 
     def below(self, asker: Talk) -> list[Talk]:
-        """Return the lineage of a session, and all sessions that their tasks launched.
+        """Return a session's lineage, and all sessions that the tasks of the lineage launched.
 
-        Sessions launched by tasks of those sessions count as well.
+        Sessions that were launched by tasks of the launched sessions count, too.
         """
         found = self.kin(asker)
         for one in found:
@@ -253,16 +253,16 @@ class World:
         return runs or any(word.is_open and word.work.origin is talk for word in self.words)
 
     def origins_of(self, asker: Talk) -> set[Talk]:
-        """Return the sessions whose endings a session hears.
+        """Return the launching sessions whose endings a session receives.
 
-        Sessions that its tasks launched count only if they are busy.
+        Sessions that were launched by tasks of its lineage count only if they are busy.
         """
         kin = self.kin(asker)
         candidates = (each for each in self.below(asker) if each in kin or self.is_busy(each))
         return {origin for origin in candidates if self.hears(asker, origin, [])}
 
     def witnesses(self, work: Work) -> list[Talk]:
-        """Return the sessions to which a task was shown, or its ending presented."""
+        """Return the sessions that were shown a task, or that were presented its ending."""
         told = [word.presented_to for word in self.words if word.is_open and word.work is work]
         return [*work.shown, *(each for each in told if each is not None)]
 
@@ -287,7 +287,7 @@ class World:
     def may_acknowledge(self, talk: Talk | None, work: Work) -> bool:
         """Return whether a session may acknowledge the notices of a task.
 
-        Sessions that hear the ending and sessions of the launcher's lineage may. If no session hears the ending, every
+        Recipients of the ending and sessions of the launcher's lineage may. If the ending has no recipient, every
         session of the project may.
         """
         if talk is None or work.origin is None:
@@ -297,7 +297,7 @@ class World:
         return work.origin.project == talk.project and not self.recipients(work.origin, self.witnesses(work))
 
     def asker(self, which: int) -> Talk | None:
-        """Return a session that hears open notices now or did before, or None."""
+        """Return a session that receives open notices or did before, or None."""
         waiting = [word.work.origin for word in self.words if word.is_open and word.work.origin is not None]
         if which >= len(waiting):
             return None
@@ -515,7 +515,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @rule(pid=st.integers(1, 3), days=st.integers(-400, 400))
     def trouble(self, pid: int, days: int) -> None:
-        """Replace a client's process by another one with its number, and set the clock."""
+        """Replace a client's process by another process with the same pid, and set the clock."""
         self._world.born[pid] += 1
         self._now += timedelta(days=days)
 
@@ -576,7 +576,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
     @precondition(lambda self: self._world.works)
     @rule(which=st.integers(0, 7), ending=endings, again=st.booleans(), newest=st.sampled_from((True, True, False)))
     def settle(self, which: int, ending: str, again: bool, newest: bool) -> None:
-        """Settle an attempt, perhaps one that had ended, and perhaps add another attempt."""
+        """Settle an attempt that runs or has ended, and perhaps add another attempt."""
         works = list(self._world.works.values())
         work = works[-1 - which % len(works)]
         if again:
@@ -610,7 +610,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @rule(target=tellers, which=st.integers(0, 5), name=names, project=projects, fate=st.none() | fates)
     def turn(self, which: int, name: str, project: str, fate: str | None) -> Teller | MultipleResults[Teller]:
-        """Let a session take a turn, which confirms the notices presented to it before."""
+        """Let a session take a turn, which confirms the notices that were presented to it before."""
         return self._claim(self._world.asker(which) or Talk(name, project), "turn", fate)
 
     @rule(
@@ -801,9 +801,9 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def every_origin_has_one_who_is_told(self) -> None:
-        """Check that each origin has the right recipient.
+        """Check that the endings of each session have the recipient that the model expects.
 
-        If no session of its line lives, the first session that asks is the recipient.
+        If no session of the lineage lives, the first session that asks is the recipient.
         """
         told: dict[Talk, list[Talk]] = {}
         for talk in self._world.talks:
@@ -840,7 +840,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def an_ended_attempt_has_one_ending(self) -> None:
-        """Check that each ended attempt has one ending notice, and a live one none."""
+        """Check that an ended attempt has one ending notice, and that a live attempt has none."""
         kept = self._ledger.select("""
             SELECT task, number, state, (SELECT count(*) FROM notice
                 WHERE notice.task = attempt.task AND notice.attempt = number AND kind IN ('ended', 'lost', 'retrying'))
@@ -853,5 +853,5 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
 
 def test_every_ending_is_presented_to_its_recipient_once() -> None:
-    """The recipient is the launching session while it lives, otherwise its first living heir."""
+    """The recipient is the launching session while it lives, otherwise the first living session that continues it."""
     run_state_machine_as_test(SessionsInAnyOrder, settings=settings(stateful_step_count=30, deadline=None))

@@ -102,7 +102,7 @@ def test_opening_raises_unavailable_when_the_path_is_a_symbolic_link(path: str, 
 
 
 def test_opening_fails_when_the_directory_is_missing(tmp_path: Path) -> None:
-    """Opening the ledger does not create its directory."""
+    """Opening raises an error, and does not create the directory."""
     with pytest.raises((Unavailable, FileNotFoundError)):
         opened(str(tmp_path / "missing" / "ledger.sqlite"))
 
@@ -120,7 +120,7 @@ def test_log_stays_short_over_many_short_connections(path: str) -> None:
         assert ledger.check_integrity() == []
 
 
-# --- newer ----------------------------------------------------------------------------------------
+# --- a ledger of a newer version ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 99])
@@ -139,7 +139,7 @@ def test_ledger_of_a_newer_schema_is_left_unchanged(path: str, version: int) -> 
     assert put_aside(path) == []
 
 
-# --- broken ---------------------------------------------------------------------------------------
+# --- a damaged ledger -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def without(path: str, statement: str) -> None:
 
 @pytest.mark.parametrize("statement", ["DELETE FROM attempt", "DELETE FROM attempt WHERE number = 2"])
 def test_ledger_is_moved_aside_when_a_task_lacks_attempts(path: str, statement: str) -> None:
-    """An older copy of the file beside a newer log can be read, but lacks rows."""
+    """A ledger that lacks rows of a task is moved aside. An older copy beside a newer log, for example, lacks rows."""
     with opened(path) as ledger:
         launch = ended(ledger)
         assert ledger.add_attempt(launch.id, current(ledger).current.but(number=2))
@@ -220,7 +220,7 @@ def test_ledger_is_moved_aside_when_a_task_lacks_attempts(path: str, statement: 
 
 
 def test_ledger_is_moved_aside_when_an_attempt_lacks_its_task(path: str) -> None:
-    """A restore would otherwise fail for ever, because the attempt's row is taken."""
+    """The ledger is moved aside, because the row of the attempt would make every restoring of the task fail."""
     with opened(path) as ledger:
         launch = ended(ledger)
     without(path, "DELETE FROM task")
@@ -255,7 +255,7 @@ def test_damaged_ledgers_are_moved_to_different_names(path: str, tmp_path: Path)
     assert not (tmp_path / "ledger.sqlite").exists()
 
 
-# --- older ----------------------------------------------------------------------------------------
+# --- a ledger of an older version -----------------------------------------------------------------
 
 
 @pytest.fixture
@@ -302,7 +302,7 @@ def test_frozen_ledger_is_upgraded_to_the_current_schema(frozen: str, tmp_path: 
 
 
 def test_frozen_ledger_is_one_file_of_schema_1() -> None:
-    """The file is complete without a log."""
+    """The file is complete without a write-ahead log."""
     assert sorted(each.name for each in FROZEN.glob("*.sqlite*")) == ["schema-1.sqlite"]
     header = (FROZEN / "schema-1.sqlite").read_bytes()[:100]
     assert header.startswith(b"SQLite format 3\0")
@@ -310,7 +310,7 @@ def test_frozen_ledger_is_one_file_of_schema_1() -> None:
 
 
 def test_pending_deliveries_survive_an_upgrade_from_schema_4(path: str) -> None:
-    """A migration creates the table of notices anew, and must keep the notices and their deliveries."""
+    """The migration, which creates the table of notices anew, keeps the notices and their deliveries."""
     old = apsw.Connection(path)
     for number in range(1, 5):
         (migration,) = MIGRATIONS.glob(f"{number:04}_*.sql")

@@ -25,7 +25,7 @@ def _open(path: Path) -> SqliteLedger:
 
 @pytest.mark.parametrize("turn", ["1", "2", "3", "4", "5"])
 def test_ledger_records_every_task_when_eight_processes_create_it(tmp_path: Path, turn: str) -> None:
-    """No process fails with an error because the ledger is locked."""
+    """All tasks are recorded, and no process fails because the ledger is locked."""
     place = tmp_path / turn
     place.mkdir()
 
@@ -55,13 +55,16 @@ def test_quarantine_leaves_a_new_ledger_in_place(tmp_path: Path) -> None:
 
 
 def test_quarantine_asks_to_run_again_when_the_file_is_missing(tmp_path: Path) -> None:
-    """For a moment there is no file, because one process has moved it and no process has created a new ledger yet."""
+    """The error's hint is to run the command again.
+
+    For a short time there is no file, because one process has moved it and no process has created a new ledger yet.
+    """
     error = open_ledger.quarantine(str(tmp_path / "ledger.sqlite"), NOW, apsw.NotADBError("file is not a database"))
     assert error.hint == "run the command again"
 
 
 def test_history_orders_moves_by_recording_when_the_clock_is_set_back(tmp_path: Path) -> None:
-    """The order is also right if several moves have the same time."""
+    """The moves are in the order in which they were recorded, even if several moves have the same time."""
     with _open(tmp_path) as ledger:
         back = enqueued(ledger, "taaaaaa1")
         ledger.start(back.id, 1, NOW - timedelta(hours=1))
@@ -82,7 +85,7 @@ def test_settle_records_no_evidence_of_a_missing_attempt(tmp_path: Path) -> None
 
 
 def test_settle_accepts_a_detail_that_is_not_utf8(tmp_path: Path) -> None:
-    """The detail of an ending may contain a file name with any bytes."""
+    """The detail of an ending is stored unchanged, because it may contain a file name with any bytes."""
     with _open(tmp_path) as ledger:
         task = running(ledger)
         assert ledger.settle(settlement(task, exited(1, detail="caf\udce9")))

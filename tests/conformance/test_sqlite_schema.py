@@ -1,4 +1,4 @@
-"""The ledger's schema: it allows exactly the words of the domain, and refuses invalid rows."""
+"""The ledger's schema: it allows exactly the values of the domain, and refuses invalid rows."""
 
 # The statements in this file are built from constants of the domain, so no outside input reaches them.
 # ruff: noqa: S608
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 ID = "t7k2m9q4"
-# The domain has no list of these words.
+# The domain has no list of these kinds.
 NOTICE_KINDS = {"ended", "group_ended", "lost", "stalled", "input_required", "retrying", "overlap"}
 NOTICE_STATES = {"pending", "claimed", "presented", "acked", "dismissed"}
 
@@ -53,14 +53,14 @@ def definition(database: apsw.Connection, name: str) -> str:
 
 
 def allowed(database: apsw.Connection, table: str, column: str) -> set[str]:
-    """Return the words that the CHECK of a column allows."""
+    """Return the values that the CHECK of a column allows."""
     found = re.search(rf"CHECK \({column} IN \(([^)]*)\)\)", definition(database, table))
     assert found, f"{table}.{column} has no CHECK"
     return set(re.findall(r"'(\w+)'", found[1]))
 
 
 def words(module: ModuleType, name: str) -> set[str]:
-    """Return the words of a `Literal` that is defined only for type checkers."""
+    """Return the values of a `Literal` that is defined only for type checkers."""
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             return set(re.findall(r"'(\w+)'", ast.unparse(node.value)))
@@ -84,12 +84,12 @@ def words(module: ModuleType, name: str) -> set[str]:
 def test_column_allows_exactly_the_words_of_the_domain(
     database: apsw.Connection, table: str, column: str, expected: set[str]
 ) -> None:
-    """The CHECK of the column lists the same words as the domain."""
+    """The CHECK of the column lists the same values as the domain."""
     assert allowed(database, table, column) == expected
 
 
 def test_word_lists_at_run_time_equal_those_of_the_types() -> None:
-    """`STATES`, `CONDITIONS` and `NOTIFY` have the words of their `Literal` types."""
+    """`STATES`, `CONDITIONS` and `NOTIFY` have the values of their `Literal` types."""
     assert words(lifecycle, "State") == set(lifecycle.STATES)
     assert words(lifecycle, "Condition") == set(lifecycle.CONDITIONS)
     assert words(task, "Notify") == set(task.NOTIFY)
@@ -184,7 +184,7 @@ def test_database_refuses_an_invalid_task_id(ledger: SqliteLedger, database: aps
 
 
 def test_database_refuses_the_same_key_twice_in_a_project(ledger: SqliteLedger, database: apsw.Connection) -> None:
-    """The UNIQUE constraint does not depend on the check in `enqueue`."""
+    """The UNIQUE constraint refuses the second task, even without the check in `enqueue`."""
     enqueued(ledger, "taaaaaa1", key="k")
     enqueued(ledger, "taaaaaa2", key="l")
     with pytest.raises(apsw.ConstraintError, match="UNIQUE"):

@@ -30,7 +30,7 @@ RACERS = 8
 
 
 def race(entrant: Callable[[int, Callable[[], object]], str]) -> list[str]:
-    """Return the answers of eight processes that run `entrant` at the same time.
+    """Run `entrant` in eight processes at the same time, and return its eight results.
 
     `entrant` receives the number of its process, and a function that waits until all processes have called it.
     """
@@ -151,7 +151,7 @@ def test_enqueue_records_every_task_when_eight_processes_use_no_key(ledger_facto
 
 
 def test_add_attempt_queues_the_task_again(ledger: Ledger) -> None:
-    """The ended first attempt stays unchanged."""
+    """A second attempt is queued, and the ended first attempt stays unchanged."""
     ended(ledger, evidence=exited(3))
     first = current(ledger).current
     second = attempt(2, created_at=NOW + 9 * SECOND, boot="boot-2", pid_namespace=7)
@@ -205,7 +205,7 @@ def test_add_attempt_succeeds_once_when_eight_processes_retry(ledger_factory: Le
 
 
 def test_start_records_a_queued_attempt_as_running(ledger: Ledger) -> None:
-    """The attempt has the given start time."""
+    """The attempt is running and has the given start time."""
     enqueued(ledger)
     assert ledger.start(ID, 1, NOW + SECOND)
     assert current(ledger).current == attempt(state="running", started_at=NOW + SECOND)
@@ -335,7 +335,7 @@ def test_second_settle_adds_only_its_evidence(ledger: Ledger) -> None:
 
 
 def test_second_settle_with_the_same_settlement_leaves_the_task_unchanged(ledger: Ledger) -> None:
-    """A process that does not know whether its first call of `settle` succeeded may repeat the call."""
+    """The task stays unchanged, so a process that does not know whether its call has succeeded may repeat the call."""
     asked = running(ledger)
     assert ledger.settle(settlement(asked))
     before = current(ledger)
@@ -345,7 +345,7 @@ def test_second_settle_with_the_same_settlement_leaves_the_task_unchanged(ledger
 
 
 def test_lost_attempt_stays_lost_when_its_exit_is_found(ledger: Ledger) -> None:
-    """The exit code is added as evidence only."""
+    """The exit code is recorded as evidence, and the state of the attempt does not change."""
     asked = ended(ledger, evidence=vanished())
     assert not ledger.settle(settlement(asked, exited(0)))
     assert current(ledger).current.exit_code is None
@@ -448,7 +448,7 @@ def test_add_evidence_records_evidence_without_ending_the_attempt(ledger: Ledger
 
 
 def test_launching_session_acknowledges_the_notice_by_reading_the_result(ledger: Ledger) -> None:
-    """A second reading finds no notice to acknowledge."""
+    """The first reading acknowledges the notice, so a second reading finds no pending notice."""
     ended(ledger, session="s-1")
     assert read_result(ledger, ID, "s-1") == 1
     assert [notice.state for notice in ledger.history(ID).notices] == ["acked"]

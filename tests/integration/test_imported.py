@@ -34,7 +34,7 @@ EXPENSIVE = frozenset(
 
 
 def imported(bench: Bench, *words: str, given: str = "") -> list[str]:
-    """Return the modules that a call of the command line imports, without Python's own start."""
+    """Return the modules that a call of the command line imports, besides those of Python's own start."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", *bench.command(*words)[1:]],
         input=given,
@@ -50,7 +50,10 @@ def imported(bench: Bench, *words: str, given: str = "") -> list[str]:
 
 
 def of_hook(bench: Bench, event: str) -> list[str]:
-    """Return the modules of a hook that does not load the ledger, because an earlier hook found no ended task."""
+    """Return the modules that a hook imports after an earlier hook has found no ended task.
+
+    In this case, the hook does not load the ledger.
+    """
     payload = {"session_id": SESSION, "cwd": str(bench.project), "tool_name": "Bash", "tool_input": {"command": "ls"}}
     given = json.dumps({**payload, "hook_event_name": event})
 
@@ -87,5 +90,5 @@ def test_frequent_calls_import_no_more_modules_than_before(paths: dict[str, list
 
 
 def test_frequent_calls_import_no_expensive_module(paths: dict[str, list[str]]) -> None:
-    """No text in these calls has a sign of a secret, so not even `re` is imported."""
+    """No call imports a module of `EXPENSIVE`, not even `re`, because no text in the calls looks like a secret."""
     assert {name: found for name, each in paths.items() if (found := EXPENSIVE.intersection(each))} == {}

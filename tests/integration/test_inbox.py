@@ -58,7 +58,7 @@ def test_inbox_prints_each_notice_once_when_called_concurrently(bench: Bench) ->
 
 
 def test_claim_on_a_notice_is_void_without_its_lease(bench: Bench) -> None:
-    """While the claiming process lives, no other process prints the notice.
+    """While the process that claimed a notice lives, no other process prints the notice.
 
     After the claiming process has died, the next process prints the notice at once.
     """
@@ -74,7 +74,7 @@ def test_claim_on_a_notice_is_void_without_its_lease(bench: Bench) -> None:
 
 
 def test_notice_is_pending_again_when_its_reader_closes_the_pipe(bench: Bench) -> None:
-    """The notice has the error of the failed write. The next call prints the notice.
+    """The failed write is recorded as the notice's error, and the next call prints the notice.
 
     Row 32 of the acceptance scenarios.
     """
@@ -107,7 +107,9 @@ def test_unacknowledged_notice_is_presented_at_boundaries_three_times_at_most(be
 
 
 def test_result_read_in_the_lineage_acknowledges_the_notice(bench: Bench) -> None:
-    """`list`, `show`, `output`, `wait --no-ack` and other readers do not acknowledge.
+    """Only `result` in a session of the launcher's lineage acknowledges the notice.
+
+    `list`, `show`, `output` and `wait --no-ack` do not, and neither does `result` outside of the lineage.
 
     Row 33 of the acceptance scenarios.
     """
@@ -161,9 +163,9 @@ def test_notify_policy_decides_which_notices_a_task_gets(bench: Bench) -> None:
 
 
 def test_stalled_task_gets_a_notice_when_all_notices_are_wanted(bench: Bench) -> None:
-    """A task counts as stalled after half of its idle timeout, until it prints again.
+    """The notice is written after half of the idle timeout without output.
 
-    Without `--notify all`, no notice of the stall is written.
+    The stall is over when the task prints again. Without `--notify all`, no notice of the stall is written.
     """
     go, end = bench.root / "go", bench.root / "end"
     for path in (go, end):
@@ -193,7 +195,7 @@ def test_lost_task_gets_a_notice_of_the_kind_lost(bench: Bench) -> None:
 
 
 def test_notice_has_the_context_to_act_on(bench: Bench, clients: Clients) -> None:
-    """The notice has command, directory, origin, boundary, exit code and output."""
+    """The notice has the task's command, directory and session, its exit code and output, and the boundary since."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     task = bench.launch("echo some words; exit 3", "--session", "s-1", "--description", "try it")
@@ -244,7 +246,7 @@ def test_notice_text_is_framed_stripped_masked_and_capped(bench: Bench) -> None:
 
 
 def test_group_notices_count_down_to_one_final_notice(bench: Bench) -> None:
-    """The notices say that two members remain, then one. The final notice lists all members.
+    """The first notices say that two members remain, and then that one remains. The final notice lists all members.
 
     Row 27 of the acceptance scenarios.
     """
@@ -262,7 +264,7 @@ def test_group_notices_count_down_to_one_final_notice(bench: Bench) -> None:
 
 
 def test_group_gets_one_final_notice_when_its_members_end_together(bench: Bench) -> None:
-    """Twelve members end at once. Each has an ending, and the group has one."""
+    """When twelve members end at once, each member has its own notice, and the group has one."""
     names = [bench.launch(until("go"), "--session", "s-1", "--group", "g") for _ in range(12)]
     (bench.project / "go").touch()
     bench.run("wait", *names, "--no-ack")
@@ -274,7 +276,7 @@ def test_group_gets_one_final_notice_when_its_members_end_together(bench: Bench)
 
 
 def test_group_of_another_session_is_another_group(bench: Bench) -> None:
-    """Two sessions use one name in one project, and each group ends on its own."""
+    """Two sessions use the same group name in one project. Each group ends with the members of its own session."""
     mine = ended(bench, "s-1", "true", "--group", "g")
     bench.launch("sleep 400", "--session", "s-2", "--group", "g")
     also = ended(bench, "s-1", "true", "--group", "g")
@@ -284,7 +286,7 @@ def test_group_of_another_session_is_another_group(bench: Bench) -> None:
 
 
 def test_group_ends_again_when_a_member_is_retried(bench: Bench) -> None:
-    """The second end of the group leads to a second final notice."""
+    """After the retry, the group gets a second final notice."""
     names = [ended(bench, "s-1", "exit 1", "--group", "g") for _ in range(2)]
     bench.ok("inbox", "--session", "s-1")
     bench.ok("retry", names[0])
@@ -378,7 +380,7 @@ def test_follower_prints_a_notice_when_a_keeper_dies(bench: Bench) -> None:
         os.kill(bench.keeper(task), signal.SIGSTOP)
         bench.kill(task, "witness", "command", "keeper")
         wait_until(lambda: follower.notices, "the notice")
-        # If the kernel still knew how the command ended, the task is not lost.
+        # The kernel may still report how the killed command ended. Then the task is failed and not lost.
         (found,) = [(notice["kind"], notice["task"]["state"]) for notice in follower.notices]
         assert found in (("lost", "lost"), ("ended", "failed"))
     finally:
@@ -386,7 +388,7 @@ def test_follower_prints_a_notice_when_a_keeper_dies(bench: Bench) -> None:
 
 
 def test_follower_prints_a_failure_at_once_and_defers_a_success_of_a_group(bench: Bench) -> None:
-    """A success is deferred while other members of the group run.
+    """A failure is printed at once. A success is deferred while other members of its group run.
 
     Row 28 of the acceptance scenarios.
     """
@@ -455,7 +457,7 @@ def _switches(pid: int) -> list[str]:
 
 
 def test_hand_off_names_running_ended_and_lost_tasks_to_a_successor(bench: Bench, clients: Clients) -> None:
-    """The text has ids, commands and output, and is at most 3 KB long.
+    """The hand-off has the ids, commands and output of these tasks, and is at most 3 KB long.
 
     Row 48 of the acceptance scenarios.
     """
@@ -500,7 +502,7 @@ def test_hand_off_is_at_most_3_kb_for_any_number_of_tasks(bench: Bench, count: i
 
 
 def test_session_commands_print_nothing_when_there_is_nothing_to_report(bench: Bench) -> None:
-    """In this case, the output of `session begin`, `inbox` and `hand-off` is empty."""
+    """Without a task to report, the output of `session begin`, `inbox` and `hand-off` is empty."""
     assert bench.ok("session", "begin", "--session", "s-1") == ""
     assert bench.ok("inbox", "--session", "s-1") == ""
     assert bench.ok("hand-off", "--session", "s-1") == ""
@@ -509,7 +511,7 @@ def test_session_commands_print_nothing_when_there_is_nothing_to_report(bench: B
 def test_hand_off_gives_tasks_of_a_dead_session_to_the_next_session_of_the_project(
     bench: Bench, clients: Clients
 ) -> None:
-    """The hand-off marks the tasks as those of an earlier session.
+    """The hand-off says that the tasks belong to an earlier session.
 
     No session of another project gets the tasks.
     """

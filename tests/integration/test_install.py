@@ -1,4 +1,4 @@
-"""Installing: the changes are shown first and made once, and uninstalling restores every byte."""
+"""Installing and uninstalling: changes are shown before they are made, and uninstalling restores every byte."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_uninstall_removes_every_file_when_the_client_had_none(bench: Bench, use
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_second_install_changes_nothing(bench: Bench, user: Path, client: str) -> None:
-    """Uninstalling afterwards still restores the configuration byte for byte."""
+    """All files stay the same, and uninstalling still restores the configuration byte for byte."""
     settings(user, client)
     before = tree(user)
     install(bench, client)
@@ -134,7 +134,7 @@ def test_second_install_changes_nothing(bench: Bench, user: Path, client: str) -
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_uninstall_keeps_edits_made_after_the_installation(bench: Bench, user: Path, client: str) -> None:
-    """Only Outlive's entries are removed."""
+    """The user's later edits stay, and only Outlive's entries are removed."""
     file = settings(user, client)
     install(bench, client)
     file.write_text(file.read_text().replace('"x"', '"y"'))
@@ -156,7 +156,7 @@ def test_uninstall_removes_only_entries_of_outlive_when_its_backups_are_gone(
 
 
 def test_uninstall_keeps_edits_made_between_two_installations(bench: Bench, user: Path) -> None:
-    """The result is the user's last version, without Outlive's entries."""
+    """Uninstalling leaves the file as the user last edited it, without Outlive's entries."""
     file = settings(user, "claude")
     install(bench, "claude")
     file.write_text(file.read_text().replace('"x"', '"y"'))
@@ -171,7 +171,7 @@ def test_uninstall_keeps_edits_made_between_two_installations(bench: Bench, user
 def test_install_updates_the_tools_of_an_older_installation(
     bench: Bench, user: Path, client: str, is_edited: bool
 ) -> None:
-    """A later uninstall restores the state before the older installation."""
+    """Installing adds the missing tools. Uninstalling restores the state before the older installation."""
     settings(user, client)
     before = tree(user)
     install(bench, client)
@@ -291,7 +291,7 @@ def test_install_enables_the_plugin_of_openclaw_without_a_webhook(bench: Bench, 
 
 
 def test_install_keeps_a_symbolic_link_to_the_configuration(bench: Bench, user: Path) -> None:
-    """The target of the link is edited, because users keep such files elsewhere."""
+    """The link stays, and its target is edited, because users keep such files elsewhere."""
     real = bench.root / "dotfiles.json"
     real.write_text(MINE)
     (user / ".claude").mkdir()
@@ -307,7 +307,7 @@ def test_install_keeps_a_symbolic_link_to_the_configuration(bench: Bench, user: 
 def test_install_and_uninstall_are_refused_when_a_file_changes_during_the_question(
     bench: Bench, user: Path, verb: str
 ) -> None:
-    """A client may write at any time. The exit code is 2, and no file is changed."""
+    """If a file changes while the user is asked to confirm, the exit code is 2, and no file is changed."""
     file = user / ".claude.json"
     settings(user, "claude")
     file.write_text('{"startups": 1}')
@@ -333,7 +333,7 @@ def test_install_and_uninstall_are_refused_when_a_file_changes_during_the_questi
 
 
 def test_uninstall_removes_the_directories_of_an_interrupted_installation(bench: Bench, user: Path) -> None:
-    """The installation records its directories before it creates them."""
+    """Directories are recorded before they are created, so uninstalling finds and removes them."""
     home, is_ours = open_home(bench.env), "ours".__eq__
     files = [whole(str(user / name), "ours", is_ours) for name in ("a/b/one", "c/two")]
     changes = plan_install(home, "some", files)
@@ -347,7 +347,7 @@ def test_uninstall_removes_the_directories_of_an_interrupted_installation(bench:
 
 @pytest.mark.parametrize("name", [".claude/skills", "store"])
 def test_install_writes_nothing_when_one_file_cannot_be_written(bench: Bench, user: Path, name: str) -> None:
-    """One read-only directory prevents every change, even if it has only the target of a link."""
+    """If one directory is read-only, no file is changed, even if that directory has only the target of a link."""
     folder = user / name
     folder.mkdir(parents=True)
     (folder / "claude.json").write_text("{}")
@@ -362,7 +362,7 @@ def test_install_writes_nothing_when_one_file_cannot_be_written(bench: Bench, us
 
 
 def test_install_refuses_a_configuration_that_is_nested_too_deeply(bench: Bench, user: Path) -> None:
-    """Installing exits with code 2, as for a file that is not JSON."""
+    """Installing exits with code 2 for such a file, as for a file that is not JSON."""
     settings(user, "claude", '{"a": ' + "[" * 3000 + "]" * 3000 + "}")
     done = bench.run("install", "--yes", "--client", "claude")
     assert done.returncode == 2
@@ -370,7 +370,7 @@ def test_install_refuses_a_configuration_that_is_nested_too_deeply(bench: Bench,
 
 
 def test_install_writes_nothing_when_a_configuration_is_broken(bench: Bench, user: Path) -> None:
-    """Installing exits with code 2 and writes no other file of the client either."""
+    """Installing exits with code 2, and changes no other file of the client."""
     settings(user, "claude", '{"model": ')
     before = tree(user)
     done = bench.run("install", "--yes", "--client", "claude")
@@ -399,7 +399,7 @@ TWICE = (
 def test_install_refuses_a_configuration_with_a_duplicate_key(
     bench: Bench, user: Path, client: str, name: str, text: str
 ) -> None:
-    """The exit code is 2, because clients and people read different entries.
+    """The exit code is 2, because a client may use the first entry while a person reads the second one, or vice versa.
 
     Where Outlive was never installed, uninstalling succeeds and changes nothing.
     """
@@ -462,7 +462,7 @@ def test_install_finds_the_clients_of_the_user(bench: Bench, user: Path) -> None
 def test_install_and_uninstall_change_nothing_when_there_is_no_terminal(
     bench: Bench, user: Path, verb: str, options: tuple[str, ...]
 ) -> None:
-    """Without --yes, the changes are shown, and the exit code is 2."""
+    """Without a terminal and without `--yes`, the changes are shown, and the exit code is 2."""
     path = settings(user, "claude")
     if verb == "uninstall":
         install(bench, "claude")
@@ -531,7 +531,7 @@ def test_install_writes_nothing_for_codex_when_its_program_is_missing(bench: Ben
 
 
 def test_plugin_is_installed_and_uninstalled_as_a_folder(bench: Bench, user: Path) -> None:
-    """No file of the user's configuration is changed."""
+    """Only the plugin's own folder is created and removed. No file of the user's configuration is changed."""
     folder = bench.root / "plugin"
     bench.ok("install", "--yes", "--client", "claude", "--plugin", str(folder))
     assert json.loads((folder / ".claude-plugin/plugin.json").read_text())["name"] == "outlive"
@@ -608,7 +608,7 @@ def codex(bench: Bench, user: Path) -> Path:
 
 
 def test_install_writes_the_trust_in_each_codex_hook_once(bench: Bench, codex: Path) -> None:
-    """A second installation adds no second table, because Codex would not start with two."""
+    """A second installation adds no second table for a hook, because Codex would not start with two tables."""
     bench.ok("install", "--yes", "--client", "codex")
     trusted = tomllib.loads(codex.read_text())["hooks"]["state"]
     (codex.parent / "hooks.json").unlink()
@@ -622,7 +622,7 @@ def test_install_writes_the_trust_in_each_codex_hook_once(bench: Bench, codex: P
 
 
 def test_uninstall_keeps_the_trust_in_codex_hooks_of_the_user(bench: Bench, codex: Path) -> None:
-    """Only the trust in Outlive's hooks is removed."""
+    """Uninstalling removes only the trust in Outlive's hooks."""
     hooks = codex.parent / "hooks.json"
     hooks.write_text('{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}}')
     theirs = f'model = "x"\n[hooks.state."{hooks}:stop:0:0"]\ntrusted_hash = "sha256:1"\n'
@@ -683,7 +683,7 @@ def test_uninstall_removes_a_server_with_the_exact_command_of_outlive(bench: Ben
 
 
 def test_uninstall_removes_tables_below_the_server_in_codex(bench: Bench, codex: Path) -> None:
-    """Without the server, such a table would define a server without a command."""
+    """Such a table is removed too, because it would otherwise define a server without a command."""
     bench.ok("install", "--yes", "--client", "codex")
     codex.write_text(codex.read_text() + '\n[mcp_servers.outlive.env]\nA = "b"\n\n[mcp_servers.b]\ncommand = "/b"\n')
     bench.ok("uninstall", "--yes", "--client", "codex")
@@ -706,7 +706,7 @@ def test_install_and_uninstall_keep_a_string_in_codex_that_looks_like_the_server
 
 
 def test_trust_in_a_codex_hook_of_the_user_moves_with_the_hook(bench: Bench, codex: Path) -> None:
-    """Trust is stored by the hook's position, which changes when Outlive's hook is removed."""
+    """The user's hook stays trusted, although its position, by which Codex stores trust, changes."""
     hooks = codex.parent / "hooks.json"
     bench.ok("install", "--yes", "--client", "codex")
     found = json.loads(hooks.read_text())
@@ -760,7 +760,7 @@ LITTLE = (
 def test_uninstall_restores_a_configuration_with_little_content(
     bench: Bench, user: Path, client: str, name: str, text: str
 ) -> None:
-    """If Outlive was never installed, uninstalling leaves the file unchanged too."""
+    """Uninstalling restores the file after an installation, and leaves it unchanged without one."""
     file = user / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
@@ -786,7 +786,7 @@ def test_install_and_uninstall_keep_a_comment_in_an_empty_object(bench: Bench, u
 
 
 def test_install_leaves_a_server_of_the_same_name_alone(bench: Bench, user: Path) -> None:
-    """The output says that the user's server was kept."""
+    """The user's server stays unchanged, and the output says that it was kept."""
     (user / ".claude").mkdir()
     (user / ".claude.json").write_text(OWN_SERVER)
     assert "which is kept" in install(bench, "claude")
@@ -804,7 +804,7 @@ def test_install_leaves_a_server_of_the_same_name_alone(bench: Bench, user: Path
 def test_install_does_not_overwrite_a_file_that_outlive_did_not_write(
     bench: Bench, user: Path, client: str, name: str
 ) -> None:
-    """A file with the right name and foreign content is refused with exit code 2."""
+    """If a file that Outlive would write already exists with other content, the exit code is 2."""
     file = user / name
     file.parent.mkdir(parents=True)
     file.write_text("mine\n")
@@ -867,7 +867,7 @@ def test_install_and_uninstall_keep_a_hook_that_the_user_added(bench: Bench, use
 
 
 def test_uninstall_leaves_malformed_hooks_as_they_are(bench: Bench, user: Path) -> None:
-    """Entries of unexpected types stay, because Outlive has not written them."""
+    """Hook entries of unexpected types stay, because Outlive has not written them."""
     odd = '{"x": "x", "hooks": {"Stop": [{"hooks": [{"command": "a", "args": 5}, 7]}, 3], "PreCompact": [], "a": {}}}'
     file = settings(user, "claude", odd)
     bench.ok("uninstall", "--yes", "--client", "claude")
@@ -875,7 +875,7 @@ def test_uninstall_leaves_malformed_hooks_as_they_are(bench: Bench, user: Path) 
 
 
 def test_install_keeps_a_variable_that_the_user_added_to_the_server(bench: Bench, user: Path) -> None:
-    """Uninstalling removes the variable together with the server."""
+    """Installing again keeps the variable. Uninstalling removes it together with the server."""
     (user / ".claude").mkdir()
     file = user / ".claude.json"
     file.write_text('{"a": 1}')
@@ -940,7 +940,7 @@ def test_uninstall_leaves_valid_json_when_the_file_was_edited(
 
 @pytest.mark.parametrize("text", ['{"name": "x"}', '{"name": "x", "hooks": {"stop": [{"command": "./a.sh"}]}}'])
 def test_uninstall_removes_the_version_that_it_added_to_cursors_hooks(bench: Bench, user: Path, text: str) -> None:
-    """The version stays if the user has added hooks, which need the version as well."""
+    """The version stays if the user has added hooks, because a file with hooks must have a version."""
     file = settings(user, "cursor", text)
     install(bench, "cursor")
     file.write_text(file.read_text().replace('"x"', '"y"'))
@@ -957,7 +957,7 @@ def test_uninstall_removes_the_version_that_it_added_to_cursors_hooks(bench: Ben
 
 
 def test_uninstall_keeps_the_version_that_the_user_wrote_for_cursor(bench: Bench, user: Path) -> None:
-    """The user's version stays. A file in which the user has no version gets none."""
+    """A file in which the user wrote a version keeps it, and any other file has no version afterwards."""
     file = settings(user, "cursor", '{"version": 1, "name": "x"}')
     for name in ("y", "z"):
         install(bench, "cursor")

@@ -77,7 +77,7 @@ def test_launch_records_command_directory_and_origin(bench: Bench) -> None:
 
 
 def test_task_names_its_parent_when_launched_inside_a_task(bench: Bench) -> None:
-    """The inner task runs on when the outer task has ended."""
+    """`show` names the outer task as the parent. The inner task runs on when the outer task has ended."""
     inner = " ".join(bench.command("run", "--", "sleep", "30"))
     outer = bench.launch(inner)
     bench.run("wait", outer)
@@ -208,7 +208,7 @@ def test_launch_with_a_used_key_says_that_an_attempt_was_started(bench: Bench) -
 
 
 def test_key_is_valid_in_its_project_only(bench: Bench) -> None:
-    """Two projects may use the same key for different commands."""
+    """In two projects, the same key starts two different commands."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     first = bench.launch("true", "--key", "k")
@@ -260,7 +260,7 @@ def test_run_wait_prints_the_result_or_detaches(bench: Bench) -> None:
 
 
 def test_command_has_the_environment_and_umask_of_its_launcher(bench: Bench) -> None:
-    """The working directory and variables given by `--env` reach the command as well."""
+    """The command also has its working directory, and the variables that `--env` sets."""
     script = (
         f"umask 027; export COLOUR=red; exec {' '.join(bench.command('run', '--env', 'SIZE=big', '--', 'sh', 's'))}"
     )
@@ -295,7 +295,7 @@ def test_command_ignores_no_signal_when_its_launcher_ignores_signals(bench: Benc
 
 
 def test_background_task_goes_on_when_its_client_is_killed(bench: Bench) -> None:
-    """The client's process group is killed. A foreground task ends as cancelled.
+    """When the client's process group is killed, the background task goes on and a foreground task is cancelled.
 
     Row 45 of the acceptance scenarios.
     """
@@ -336,7 +336,7 @@ def test_keeper_and_witness_ignore_signals_that_ask_to_end(bench: Bench) -> None
 
 
 def test_task_is_settled_when_all_its_processes_get_sigterm(bench: Bench) -> None:
-    """The keeper records that SIGTERM ended the command, as in an orderly shutdown.
+    """All processes get SIGTERM, as in a shutdown, and the keeper records that SIGTERM ended the command.
 
     Row 53 of the acceptance scenarios.
     """
@@ -361,7 +361,7 @@ def test_run_json_prints_the_task(bench: Bench) -> None:
 def test_witness_answers_calls_when_the_keeper_cannot_observe(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, *, is_sent: bool
 ) -> None:
-    """The keeper has no free descriptor for the listener. The command must not block."""
+    """The command does not block when the keeper has no free file descriptor for the listener of system calls."""
 
     def is_keeper() -> bool:
         return Path("/proc/self/comm").read_text() == f"{KEEPER_NAME}\n"
@@ -391,7 +391,7 @@ def test_witness_answers_calls_when_the_keeper_cannot_observe(
 
 
 def test_launch_takes_another_id_when_the_random_id_is_in_use(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first task keeps its bundle, and both tasks run."""
+    """The task that has the id keeps its bundle, and the new task runs under another id."""
     numbers = iter([b"\1" * 8, b"\1" * 8, b"\2" * 8])
     monkeypatch.setattr("outlive.service.tasks.run.os.urandom", lambda _: next(numbers))
     around = Surroundings(environ=bench.env, umask=0o022)

@@ -1,4 +1,4 @@
-"""Files that ended tasks left changed: the ledger records them at the ending.
+"""Files that ended tasks left changed: the ledger records them when the task ends.
 
 A hook that needs these files reads them from the ledger and replays no journal.
 """
@@ -41,7 +41,7 @@ def repo(bench: Bench) -> Path:
 
 
 def hook(bench: Bench, tool: str, *, session: str = SESSION, **tool_input: Any) -> tuple[str, set[str]]:
-    """Return a hook's answer before a tool, and the modules of Outlive that the hook loaded."""
+    """Return the output of the hook before a tool, and the modules of Outlive that the hook loaded."""
     cwd = str(tool_input.pop("cwd", bench.project))
     payload = {"session_id": session, "cwd": cwd, "tool_name": tool, "tool_input": tool_input}
     done = subprocess.run(
@@ -57,7 +57,7 @@ def hook(bench: Bench, tool: str, *, session: str = SESSION, **tool_input: Any) 
 
 
 def failed(bench: Bench, text: str) -> str:
-    """Launch a task, and wait until the ledger has the files that it left changed."""
+    """Launch a task that fails, and wait until the ledger has the files that the task left changed."""
     task = bench.launch(text)
     bench.run("wait", task, "--no-ack")
     wait_until(lambda: known(bench, task), "the record of the files that the task left changed")
@@ -91,14 +91,14 @@ def forget_journal(bench: Bench, task: str) -> None:
 
 
 def settle_in_the_past(bench: Bench) -> None:
-    """Set old times on the ledger's files, so that hooks use what they have stored."""
+    """Set the times of the ledger's files to the past, so that hooks trust the results that they have stored."""
     for path in (bench.home.ledger, bench.home.ledger + "-wal", bench.home.path + "/fingerprint"):
         if os.path.exists(path):
             os.utime(path, (1_000_000_000, 1_000_000_000))
 
 
 def test_hook_loads_no_ledger_for_an_edit_of_another_file_after_a_failure(bench: Bench, repo: Path) -> None:
-    """Only the modules that search the remembered paths are loaded in addition."""
+    """After the failure, the hook loads only the modules that search the recorded paths in addition."""
     bench.ok("list")
     settle_in_the_past(bench)
     hook(bench, "Edit", file_path=str(repo / "other.py"))
@@ -115,7 +115,7 @@ def test_hook_loads_no_ledger_for_an_edit_of_another_file_after_a_failure(bench:
 
 
 def test_hook_and_guard_find_left_files_when_the_journal_is_empty(bench: Bench, repo: Path) -> None:
-    """The ledger has the answer for a path, a directory, a pattern and a whole tree."""
+    """For an edit, a search, a pattern and `git status`, hook and guard name the files that the ledger records."""
     task = failed(bench, "echo two | tee a.py b.py; exit 1")
     forget_journal(bench, task)
     line = f"task {task} has ended and left a.py, b.py changed"
@@ -152,7 +152,10 @@ def test_hook_warns_a_command_of_left_files_once(bench: Bench, repo: Path) -> No
 
 
 def test_hook_warns_a_command_once_although_other_tasks_write_to_the_ledger(bench: Bench, repo: Path) -> None:
-    """A write to the ledger makes the index of left files invalid. The next hook only makes it again."""
+    """The hook does not repeat its warning when a write to the ledger has made its index of left files invalid.
+
+    The next hook only builds the index again.
+    """
     task = failed(bench, "echo two > a.py; exit 1")
     settle_in_the_past(bench)
     hook(bench, "Edit", file_path=str(repo / "other.py"))
@@ -179,7 +182,10 @@ def test_restored_file_is_removed_from_the_record(bench: Bench, repo: Path) -> N
 
 
 def test_ending_of_a_task_records_that_the_task_changed_nothing(bench: Bench) -> None:
-    """The ending and the record are one transaction, so no reader needs the journal."""
+    """The record says that no file was left changed, so no reader needs the journal.
+
+    The record and the ending are written in one transaction.
+    """
     task = bench.launch("exit 1")
     bench.run("wait", task, "--no-ack")
     assert known(bench, task)
@@ -187,7 +193,7 @@ def test_ending_of_a_task_records_that_the_task_changed_nothing(bench: Bench) ->
 
 
 def test_left_files_are_recorded_when_the_keeper_died(bench: Bench) -> None:
-    """The process that settles the task in the keeper's place records the files."""
+    """If the keeper died, the process that settles the task in its place records the files."""
     task = bench.launch(f"echo two > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     bench.kill(task, "keeper", "witness", "command")
@@ -199,7 +205,7 @@ def test_left_files_are_recorded_when_the_keeper_died(bench: Bench) -> None:
 
 
 def test_left_files_are_read_from_the_journal_when_the_ledger_lacks_them(bench: Bench) -> None:
-    """An older version settled the task. The first later reader records its files.
+    """If an older version of Outlive settled the task, the first later reader records the files.
 
     Soon after the ending, readers do not record the files, because the keeper may be about to record them.
     """

@@ -1,4 +1,4 @@
-"""Endings: each cause has its own state, and an ended task keeps its ending."""
+"""How tasks end: each cause has its own state, and an ended task keeps its ending."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_task_ends_with_its_command_when_a_child_runs_on(bench: Bench) -> None:
 
 
 def test_leftover_process_is_listed_while_the_witness_exits(bench: Bench) -> None:
-    """The process becomes a child of the keeper while the keeper searches for left processes."""
+    """A process that the command left is listed, even if it becomes the keeper's child during the keeper's search."""
     client = Outlive(home=bench.env["OUTLIVE_HOME"])
     tasks = [client.run("sleep 4 & true", cwd=bench.project).wait() for _ in range(60)]
     assert [len(task.as_dict()["left_running"]) for task in tasks] == [1] * 60
@@ -176,7 +176,7 @@ def test_notify_policy_dismisses_the_notices_of_unwanted_endings(bench: Bench) -
 
 
 def test_result_read_in_the_launching_session_acknowledges_the_notice(bench: Bench) -> None:
-    """`wait --no-ack`, `show` and readers outside the session do not acknowledge."""
+    """Reading with `wait --no-ack` or `show`, or outside of the session, does not acknowledge the notice."""
     task = bench.launch("true", "--session", "s-1")
     bench.ok("wait", task, "--no-ack", "--session", "s-1")
     bench.ok("show", task)
@@ -199,7 +199,10 @@ def test_database_records_every_change_of_state(bench: Bench) -> None:
 
 
 def test_task_stays_running_while_its_keeper_is_stopped(bench: Bench) -> None:
-    """The command has exited, and the stopped keeper records its ending later."""
+    """While the keeper is stopped, the task counts as running, although the command has exited.
+
+    The keeper records the ending when it continues.
+    """
     task = bench.launch("sleep 0.2; exit 6", "--observe", "off")
     keeper = bench.keeper(task)
     kill(keeper, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""The rules of commands: only processes that read a command's text load them."""
+"""The modules with the rules for shell commands: only processes that read a command's text load them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def repo(bench: Bench) -> None:
 
 
 def loaded(bench: Bench, *words: str, given: str = "") -> tuple[str, ...]:
-    """Return the modules of the rules that a call of the command line loads."""
+    """Return the modules with rules, and of the parser, that a call of the command line loads."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", *bench.command(*words)[1:]],
         input=given,
@@ -69,7 +69,7 @@ def test_verbs_load_no_rules_when_they_read_no_text_of_a_command(bench: Bench) -
 
 
 def test_verbs_load_no_rules_while_a_harmless_task_runs(bench: Bench) -> None:
-    """A quick search of the task's text shows that the task takes no files away."""
+    """The rules are not loaded, because a quick search of the task's text shows that the task removes no files."""
     task = bench.launch(until("go"), "--session", SESSION)
     asked = WITHOUT_TEXT[3:]
     assert {words: loaded(bench, *words) for words in asked} == dict.fromkeys(asked, ())
@@ -78,7 +78,7 @@ def test_verbs_load_no_rules_while_a_harmless_task_runs(bench: Bench) -> None:
 
 
 def test_hooks_load_no_rules_for_an_edit_of_an_unchanged_file(bench: Bench) -> None:
-    """Events of every kind are tried. Before a tool, the edited file is unchanged."""
+    """No event's hook loads the rules. Before a tool, the file that the tool edits is unchanged."""
     found = {}
     for event in EVENTS:
         payload = {"session_id": SESSION, "cwd": str(bench.project), "source": "resume", "tool_name": "Edit"}
@@ -88,7 +88,10 @@ def test_hooks_load_no_rules_for_an_edit_of_an_unchanged_file(bench: Bench) -> N
 
 
 def test_verbs_load_the_rules_when_they_read_the_text_of_a_command(bench: Bench) -> None:
-    """This proves that the other tests of this file search for the right module names."""
+    """`guard --command` and `hand-off` load the rules.
+
+    This proves that the other tests of this file search for the right module names.
+    """
     task = bench.launch(f"{until('go')}; git stash", "--session", SESSION)
     assert "outlive.observe.predict.rule" in loaded(bench, "guard", "--command", "cat a.py")
     assert "outlive.observe.predict.rule" in loaded(bench, "hand-off", "--session", SESSION)

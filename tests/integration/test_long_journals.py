@@ -1,4 +1,4 @@
-"""Running tasks that changed many files: answers are true and need bounded work."""
+"""Running tasks that changed many files: the answers of guard and gate are correct and need bounded work."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _content(bench: Bench, task: str) -> bytes:
 
 
 class Work:
-    """The numbers of replayed lines and of compared paths."""
+    """Counters of the replayed journal lines and of the compared paths."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lines = self.compared = 0
@@ -77,7 +77,7 @@ class Work:
 
 
 def asked(bench: Bench, *, path: str = "", command: str = "") -> Answer:
-    """Return the answer that a hook would get."""
+    """Return the answer of the guard for a path or a command, as a hook gets it."""
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
         held = OpenWindows(bench.home, ledger, None, MOST_COMPARED)
         if path:
@@ -88,7 +88,10 @@ def asked(bench: Bench, *, path: str = "", command: str = "") -> Answer:
 def test_guard_answers_for_one_path_with_bounded_work(
     bench: Bench, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few lines are replayed and few paths compared, and the answer counts the rest."""
+    """Few lines are replayed and few paths are compared with their first state.
+
+    The answer has the number of paths that were not compared.
+    """
     task = change_all(bench, until("go"))
     work = Work(monkeypatch)
     (holder,) = asked(bench, path="src/f7").holders
@@ -104,7 +107,7 @@ def test_guard_answers_for_one_path_with_bounded_work(
 
 
 def test_guard_answers_unknown_when_not_all_paths_were_compared(bench: Bench, repo: Path) -> None:
-    """All compared paths are restored, but the task may hold the other paths."""
+    """All compared paths are restored, but the task may hold the paths that were not compared."""
     task = change_all(bench, until("go"))
     for number in range(FILES):
         (repo / f"src/f{number}").write_text("one")
@@ -130,7 +133,7 @@ def test_gate_compares_a_few_paths_of_a_running_task(bench: Bench, repo: Path, m
 
 
 def test_gate_compares_a_few_paths_of_a_failed_task(bench: Bench, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ledger has the paths, so no line of the journal is replayed."""
+    """Because the ledger has the paths, few paths are compared and no line of the journal is replayed."""
     begin(bench, "s-1")
     task = failed(bench, f'{sys.executable} -c "{CHANGE}" two; exit 1')
     work = Work(monkeypatch)
@@ -159,7 +162,7 @@ def test_hook_opens_no_ledger_while_a_task_changes_only_other_files(
 
 
 def test_hook_opens_no_ledger_for_a_command_that_reads_one_file_after_a_failure(bench: Bench, repo: Path) -> None:
-    """The words of the command name every file that the command reads."""
+    """For `cat` and `sed`, whose arguments name every file that they read, the hook loads no ledger."""
     failed(bench, "echo two > src/f7; exit 1")
     settle_in_the_past(bench)
     hook(bench, "Edit", file_path=str(repo / "other.py"))

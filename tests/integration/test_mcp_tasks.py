@@ -1,4 +1,4 @@
-"""MCP tasks: tasks of Outlive in two dialects of the protocol. Each is recorded before the server answers."""
+"""MCP tasks: tasks of Outlive in two dialects of the protocol. Each task is recorded before the server answers."""
 
 from __future__ import annotations
 
@@ -238,7 +238,10 @@ def test_mcp_task_of_another_project_is_not_found(bench: Bench) -> None:
 
 
 def test_http_header_must_name_the_task_of_the_request(bench: Bench, server: HttpServer) -> None:
-    """A proxy routes by the header and the server reads the body, so both must agree."""
+    """A request is refused if its header and its body name different tasks.
+
+    A proxy routes by the header, and the server reads the body.
+    """
 
     async def steps() -> None:
         async with over_http(server, "auto", extensions=[speaks_tasks()]) as client:
@@ -263,7 +266,10 @@ def open_notices(bench: Bench, session: str = "s-1") -> list[str]:
 
 
 def test_result_of_a_failed_command_is_an_error_for_most_clients(bench: Bench) -> None:
-    """The protocol asks for `isError`. Claude Code does not get it, because it joins the lines of an error text."""
+    """The result of a failed command has `isError`, except for Claude Code.
+
+    The protocol asks for `isError`, but Claude Code joins the lines of an error text.
+    """
 
     async def steps() -> None:
         async with modern(bench) as client:
@@ -277,7 +283,7 @@ def test_result_of_a_failed_command_is_an_error_for_most_clients(bench: Bench) -
 
 
 def test_ending_is_reserved_for_the_mcp_client_that_follows_the_task(bench: Bench) -> None:
-    """The inbox does not report the ending. The MCP result has the text of the notice."""
+    """The inbox does not report the ending, because the MCP result has the text of the notice."""
     claude = types.Implementation(name="claude-code", version="2.1.327")
 
     async def steps() -> None:
@@ -308,7 +314,7 @@ def test_ending_is_reserved_for_the_mcp_client_that_follows_the_task(bench: Benc
 
 @pytest.mark.parametrize("dialect", ["legacy", "extension"])
 def test_ending_is_pending_again_when_the_server_of_the_mcp_client_has_exited(bench: Bench, dialect: str) -> None:
-    """If the client gets the result later, the result says that the ending was reported before."""
+    """When the client gets the result after that, the result says that the ending was reported before."""
     found: dict[str, str] = {}
 
     async def first() -> None:
@@ -332,7 +338,7 @@ def test_ending_is_pending_again_when_the_server_of_the_mcp_client_has_exited(be
 
 
 def test_reservation_of_an_ending_lapses_when_the_mcp_client_stops_asking(bench: Bench) -> None:
-    """A reservation ends after three poll intervals without a request. A later request makes a new one."""
+    """A reservation ends after three poll intervals without a request. A later request reserves the ending again."""
     task = begun_and_ended(bench)
 
     async def steps() -> None:

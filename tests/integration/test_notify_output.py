@@ -21,7 +21,7 @@ POLICY = ("--notify", "output")
 
 @pytest.fixture(autouse=True)
 def begun(bench: Bench) -> None:
-    """Begin the session."""
+    """Begin the session that the tests use."""
     begin(bench, SESSION)
 
 
@@ -65,7 +65,7 @@ def test_silent_success_does_not_wake_an_idle_session(bench: Bench, watchers: Wa
 
 
 def test_headless_session_waits_for_silent_successes(bench: Bench, session: Session) -> None:
-    """The hook of a headless client reports all endings in one answer, because the session has no next turn."""
+    """The hook of a headless client reports all endings in one output, because the session has no next turn."""
     tasks = [launch(bench, until("go"), *POLICY), ended(bench, "true", *POLICY)]
     hook = session.sleeper()
     (bench.project / "go").touch()

@@ -88,7 +88,7 @@ def test_state_directory_is_refused_when_its_path_is_not_utf8(bench: Bench) -> N
 
 
 def test_doctor_recognises_wsl() -> None:
-    """The kernel's version text tells whether the system is WSL."""
+    """The doctor reads from the kernel's version text whether the system is WSL."""
     assert is_wsl(b"Linux version 5.15.167.4-microsoft-standard-WSL2 (root@f9c826d3017f)")
     assert is_wsl(b"Linux version 4.4.0-19041-Microsoft (Microsoft@Microsoft.com)")
     assert not is_wsl(b"Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org)")

@@ -23,7 +23,7 @@ from tests.unit.values import attempt, launch
 if TYPE_CHECKING:
     from tests.support import Bench
 
-# A command that records its beginning, and runs until the test writes into the task's own FIFO.
+# A command that records that it has begun, and runs until the test writes into the task's own FIFO.
 GATED = "echo $OUTLIVE_TASK >> began; read x < gate-$OUTLIVE_TASK"
 
 
@@ -100,7 +100,7 @@ def test_lock_is_free_when_all_processes_of_its_task_are_killed(bench: Bench) ->
     for pid in (bench.keeper(holder), bench.process(holder, "witness"), bench.process(holder)):
         kill(pid)
     wait_until(lambda: bench.row(waiting).state == "succeeded", "the waiting task to succeed")
-    # Newer kernels report the exit status also to a process that is not the parent.
+    # Newer kernels report the exit status of a process even to processes that are not its parent.
     assert bench.row(holder).state in ("lost", "failed")
 
 
@@ -200,7 +200,10 @@ def test_run_refuses_invalid_queue_options(bench: Bench, options: tuple[str, ...
 
 
 def test_run_refuses_to_wait_when_the_dependency_is_its_own_task(bench: Bench) -> None:
-    """Inside a task, `--after` this task with `--wait` would never end. Without `--wait` it is allowed."""
+    """Inside a task, `--wait` together with `--after` this task is refused, because it would never end.
+
+    Without `--wait`, the launch is allowed.
+    """
     call = " ".join(bench.command("run", "--after", "$OUTLIVE_TASK", "--wait", "60s", "--", "true"))
     task = bench.launch(f"{call} 2>&1; echo code $?")
     bench.ok("wait", task)
@@ -246,7 +249,10 @@ def test_keeper_of_a_queued_task_sleeps(bench: Bench) -> None:
 
 
 def test_keeper_of_a_queued_task_wakes_without_a_new_exec(bench: Bench) -> None:
-    """Waking a sleeping keeper is faster than starting an interpreter, and hundreds of keepers may wake at once."""
+    """The waking keeper stays the same process without a new exec.
+
+    This is faster than starting an interpreter, and hundreds of keepers may wake at once.
+    """
     holder = _gated(bench, "--lock", "l")
     waiting = _gated(bench, "--lock", "l")
     keeper = bench.keeper(waiting)

@@ -1,4 +1,4 @@
-"""Commands that ran in a window of another task, and how the overlap is reported."""
+"""Commands that ran while a window of another task was open, and how this overlap is reported."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_command_inside_a_window_names_the_task_and_the_window(bench: Bench, rep
 
 @pytest.mark.parametrize("how", ["off", "compare"])
 def test_command_names_an_unobserved_task_that_may_have_had_files_away(bench: Bench, repo: Path, how: str) -> None:
-    """The other task is not observed, so its window follows from its text. The guard prints the same words."""
+    """The window of an unobserved task is derived from its command. The guard gives the same reason as `show`."""
     begin(bench, "s-1")
     early = bench.launch("cat a.py")
     bench.run("wait", early)
@@ -85,7 +85,10 @@ def test_command_names_an_unobserved_task_that_may_have_had_files_away(bench: Be
 
 
 def test_unobserved_task_that_removes_a_directory_is_named_with_it(bench: Bench, repo: Path) -> None:
-    """A task that has succeeded was meant to remove the directory, and is not named."""
+    """The command's overlap names the removed directory while the other task may fail.
+
+    If the other task succeeds, it was meant to remove the directory, and is no longer named.
+    """
     Worktree(repo, new=False).commit(**{"src/b.py": "one\n"})
     other = bench.launch(f"rm -rf src; {until('go')}; exit $(cat go)", "--observe", "off")
     wait_until(lambda: not (repo / "src").exists(), "the directory to be away")

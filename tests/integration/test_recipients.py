@@ -98,7 +98,10 @@ def test_compacted_session_receives_no_endings_of_earlier_sessions(bench: Bench,
 def test_stop_hook_confirms_endings_of_earlier_sessions(
     bench: Bench, clients: Clients, client: str, event: str
 ) -> None:
-    """The first session has no task of its own. The next session does not get the endings again."""
+    """The stop hook acknowledges the endings, although its session has no task of its own.
+
+    The next session does not get the endings again.
+    """
     (task,) = over(bench, clients, "s-1", "exit 3")
     process = clients.start()
     assert handed(begin(bench, "s-2", "--client", client, "--pid", process)) == [task]
@@ -211,7 +214,7 @@ def test_session_that_was_shown_a_running_task_receives_its_ending(bench: Bench,
 
 
 def test_ending_waits_for_a_new_session_when_no_session_is_left(bench: Bench, clients: Clients) -> None:
-    """Both the launching session and the session that was shown the task have died."""
+    """When the launching session and the session that was shown the task have died, a new session gets the ending."""
     processes = [clients.start() for _ in range(2)]
     begin(bench, "A", "--pid", processes[0])
     task = bench.launch(f"{until('go')}; exit 3", "--session", "A")
@@ -253,7 +256,7 @@ def test_warned_session_receives_an_ending_when_the_launching_session_dies(
 
 
 def hook(bench: Bench, payload: dict[str, str], client: str = "claude", event: str = "UserPromptSubmit") -> str:
-    """Return the output of a hook, by default of the one that runs before a prompt."""
+    """Return the output of a hook, by default of the hook that runs before a prompt."""
     words = bench.command("hook", client, event)
     done = subprocess.run(words, input=json.dumps(payload), env=bench.env, capture_output=True, text=True, check=True)
     assert done.stderr == ""

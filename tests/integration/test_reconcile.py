@@ -179,7 +179,7 @@ def test_lost_task_does_not_name_a_reboot_when_its_boot_is_unknown(bench: Bench)
 
 
 def test_task_is_lost_by_a_reboot_when_its_boot_id_differs(bench: Bench) -> None:
-    """The recorded boot id is another one, so a living process with the recorded pid is not signalled."""
+    """The recorded boot id is not the present one, so a living process with the recorded pid is not signalled."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness")
     database = apsw.Connection(bench.home.ledger)
@@ -229,7 +229,10 @@ def test_any_reader_settles_a_task_whose_pid_namespace_has_ended(bench: Bench) -
 
 @pytest.mark.root
 def test_reader_in_another_pid_namespace_does_not_settle_a_running_command(bench: Bench) -> None:
-    """The reader cannot see the command's process, but the command has its output open for writing."""
+    """`show` leaves the command running.
+
+    The reader cannot see the command's process, but sees that a process has the task's output open for writing.
+    """
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness")
     inside = ["unshare", "-pf", "--mount-proc"]
@@ -310,7 +313,7 @@ def test_task_ends_and_can_be_cancelled_when_the_package_is_deleted(bench: Bench
 
 
 def test_keeper_does_not_write_into_a_ledger_of_a_newer_version(bench: Bench) -> None:
-    """The keeper ends without settling, and a reader of the right version settles from the exit record."""
+    """The keeper ends without settling, and a reader of the ledger's version settles from the exit record."""
     task = bench.launch("sleep 0.5; exit 47")
     keeper = bench.keeper(task)
     database = apsw.Connection(bench.home.ledger)
@@ -326,7 +329,7 @@ def test_keeper_does_not_write_into_a_ledger_of_a_newer_version(bench: Bench) ->
 
 
 def test_keeper_settles_in_the_new_file_when_the_ledger_is_replaced(bench: Bench) -> None:
-    """The ledger is replaced by a copy while the task runs, as when a backup is restored."""
+    """The keeper records the ending in the copy that replaced the ledger, as when a backup is restored."""
     task = bench.launch("while ! [ -e go ]; do sleep 0.05; done; exit 47")
     _await_rest(bench, task)
     for suffix in ("", "-wal", "-shm"):
@@ -357,7 +360,7 @@ def _is_asleep(pid: int) -> bool:
 
 
 def test_keeper_settles_after_a_lock_on_the_ledger_is_released(bench: Bench) -> None:
-    """Another process has the write lock of the ledger while the command ends."""
+    """The keeper waits while another process has the write lock of the ledger, and then settles."""
     task = bench.launch("sleep 0.2; exit 48")
     database = apsw.Connection(bench.home.ledger)
     database.execute("BEGIN IMMEDIATE")
@@ -375,7 +378,7 @@ def test_interrupt_in_the_launchers_terminal_does_not_reach_the_task(bench: Benc
     """SIGINT ends the launcher's process group, and the task runs on and ends with its own exit code."""
     wanted = bench.command("run", "--wait", "60s", "while ! [ -e go ]; do sleep 0.05; done; exit 49")
     launcher = subprocess.Popen(
-        # A shell starts background jobs with SIGINT ignored, and their child processes inherit that.
+        # A shell starts background jobs with SIGINT ignored, and their child processes inherit this setting.
         ["env", "--default-signal=INT", *wanted],
         env=bench.env,
         cwd=bench.project,

@@ -1,4 +1,4 @@
-"""Idle keepers that run another task, which must run as under a new keeper."""
+"""Reused keepers: a task that an idle keeper runs must run as it does under a new keeper."""
 
 from __future__ import annotations
 

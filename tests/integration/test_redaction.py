@@ -78,7 +78,7 @@ def test_variable_given_with_env_is_not_stored(bench: Bench) -> None:
 
 
 def test_output_masks_a_secret_between_bytes_that_are_not_text(bench: Bench) -> None:
-    """When `output` writes into a pipe, all other bytes stay unchanged."""
+    """When `output` writes into a pipe, the secret is masked, and all other bytes stay unchanged."""
     task = bench.launch(f"printf 'a\\377\\0b {TOKEN} \\200\\n'")
     bench.ok("wait", task)
     assert bench.run("output", task).stdout.encode("utf-8", "surrogateescape") == b"a\xff\0b ghp_[redacted] \x80\n"

@@ -179,7 +179,7 @@ def test_sweep_reads_its_limit_from_the_environment(bench: Bench) -> None:
 
 
 def test_audit_of_a_consistent_state_directory_finds_nothing(bench: Bench) -> None:
-    """The state directory has a running, a queued and a failed task."""
+    """The audit finds nothing in a state directory with a running, a queued and a failed task."""
     _ended(bench, "exit 1")
     bench.launch("sleep 60", "--lock", "l")
     bench.launch("true", "--lock", "l")
@@ -396,7 +396,7 @@ def test_next_command_restores_an_emptied_ledger_that_a_keeper_has_open(bench: B
 
 
 def test_commands_refuse_a_ledger_that_is_a_broken_link(bench: Bench) -> None:
-    """No process can create a ledger at the end of the link, so no command waits for a restored ledger."""
+    """`list` and `audit --rebuild` fail at once, because no process can create a ledger at the end of the link."""
     _ended(bench, "true")
     _lose_ledger(bench)
     os.symlink(bench.root / "nowhere", bench.home.ledger)
@@ -431,7 +431,7 @@ def test_wait_returns_when_the_ledger_is_deleted(bench: Bench) -> None:
 
 
 def test_commands_do_not_read_the_task_directory_when_the_ledger_is_complete(bench: Bench) -> None:
-    """`list` reads the directory of all tasks only if the fingerprint is missing."""
+    """`list` reads the directory of all tasks only if the ledger's fingerprint is missing."""
     _ended(bench, "true")
     calls = bench.root / "calls"
     for expected in (False, True):
@@ -441,7 +441,7 @@ def test_commands_do_not_read_the_task_directory_when_the_ledger_is_complete(ben
 
 
 def test_failed_write_keeps_the_old_count_of_attempts(bench: Bench) -> None:
-    """On a full disk, `count_attempt` must raise no error, because it runs inside the launcher's transaction."""
+    """On a full disk, `count_attempt` raises no error, because it runs inside the launcher's transaction."""
     _ended(bench, "true")
     name, _, count = read_fingerprint(bench.home.ledger).partition(" ")
     limits = getrlimit(RLIMIT_FSIZE)
@@ -495,7 +495,7 @@ def test_audit_rebuilds_ended_tasks_when_bundles_are_damaged(bench: Bench) -> No
 
 
 def test_audit_rebuild_ignores_a_task_that_is_being_launched(bench: Bench) -> None:
-    """The launcher still waits for the ledger. It then records its task itself."""
+    """The rebuild skips the task, because its launcher still waits for the ledger and will record it."""
     before = {_ended(bench, "true")}
     bench.ok("list")
     others = apsw.Connection(bench.home.ledger)
@@ -541,7 +541,7 @@ def test_audit_finishes_a_rebuild_that_was_killed(bench: Bench) -> None:
 
 
 def test_rebuild_restores_every_task_when_the_ledger_is_lost_again_meanwhile(bench: Bench) -> None:
-    """If the ledger is lost while it is restored, it does not count as complete without its first rows."""
+    """A ledger that is lost during the rebuild is not taken for complete, so all tasks are restored."""
     tasks = [_ended(bench, "true"), bench.launch("sleep 60"), _ended(bench, "true")]
     orphan = tasks[1]
     bench.kill(orphan, "keeper", "witness")
@@ -571,7 +571,7 @@ def test_list_settles_a_queued_row_whose_task_has_ended(bench: Bench) -> None:
 
 
 def test_sweep_restores_a_task_that_the_ledger_lacks(bench: Bench) -> None:
-    """The ledger is lost. The bundle is old, but the ending of its task was not reported yet."""
+    """`sweep` restores the task and keeps its old bundle, because the ending was not reported yet."""
     task = _ended(bench, "echo precious; exit 3", "--session", "s-1")
     for suffix in ("", "-wal", "-shm"):
         Path(bench.home.ledger + suffix).unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from tests.support import kill, wait_until
 if TYPE_CHECKING:
     from tests.support import Bench
 
-# A command that prints the number of the attempt and fails until the attempt `enough`.
+# A command that prints the number of the attempt, and fails until attempt number `enough`.
 TRY = "echo x >> tries; n=$(wc -l < tries); echo attempt $n; [ $n -ge {enough} ] || exit $n"
 
 
@@ -126,7 +126,7 @@ def test_retry_command_gives_a_task_all_its_retries_again(bench: Bench) -> None:
 
 
 def test_timed_out_attempt_is_retried(bench: Bench) -> None:
-    """The second attempt has the full timeout again."""
+    """After a timeout, a second attempt runs, which has the full timeout again."""
     task = bench.launch("[ -e slow ] && exit 0; touch slow; sleep 60", "--timeout", "300ms", "--retries", "1")
     assert bench.run("wait", task).returncode == 0
     assert [each["state"] for each in bench.show(task)["attempts"]] == ["timed_out", "succeeded"]

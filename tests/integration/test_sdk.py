@@ -48,7 +48,7 @@ def test_client_runs_a_task_and_reads_its_result(client: Outlive) -> None:
 
 
 def test_run_records_the_paths_that_a_task_will_touch(client: Outlive, bench: Bench) -> None:
-    """`touches` accepts texts and paths. Relative paths start at the task's directory."""
+    """`touches` accepts strings and `Path` objects. Relative paths start at the task's directory."""
     task = client.run("true", touches=["a", bench.root / "b"]).wait()
     assert bench.row(task.id).launch.touches == (str(bench.project / "a"), str(bench.root / "b"))
 
@@ -188,7 +188,7 @@ def test_output_reads_any_attempt(client: Outlive) -> None:
 
 
 def test_run_takes_a_single_text_as_one_name(client: Outlive) -> None:
-    """A text given for `locks`, `after` or `touches` is one name, not a list of its letters."""
+    """A string given for `locks`, `after` or `touches` is one name, not a list of its letters."""
     holder = client.run("sleep 60", locks="gpu")
     second = client.run("true", locks=["gpu"], queue_timeout=0.1)
     assert second.wait().reason == "queue_timeout"
@@ -273,7 +273,7 @@ assert o.run(look).wait().output() == own(), "after"
 
 
 def test_foreground_task_ends_when_its_program_is_killed(bench: Bench) -> None:
-    """The background task of the killed program runs on."""
+    """The foreground task of the killed program ends, and its background task runs on."""
     script = (
         "from outlive import Outlive\nimport time\no = Outlive()\n"
         "print(o.run('sleep 60', foreground=True).id, o.run('sleep 60').id, flush=True); time.sleep(60)"
@@ -384,7 +384,10 @@ def test_session_object_works_as_the_session_commands(client: Outlive) -> None:
 
 
 def test_tasks_refuses_an_unknown_state(client: Outlive) -> None:
-    """`tasks` raises `UserError`, because a program would take an empty result for an answer."""
+    """`tasks` raises `UserError`.
+
+    With an empty list, a program would conclude that no task has the state.
+    """
     with pytest.raises(UserError, match="'finished' is not a state of a task"):
         client.tasks(state=["failed", "finished"])  # type: ignore[list-item]
 
@@ -412,7 +415,7 @@ def parameters(signature: inspect.Signature) -> list[tuple[str, object, object, 
 
 @pytest.mark.parametrize(("sync", "asynchronous"), [(Outlive, AsyncOutlive), (Session, AsyncSession)])
 def test_async_class_has_every_method_with_the_same_parameters(sync: type, asynchronous: type) -> None:
-    """Names, defaults and types of the parameters are the same in the class and in its async twin."""
+    """Names, defaults and types of the parameters are the same in the class and in its async counterpart."""
     given, found = public_methods(sync), public_methods(asynchronous)
     assert not given.keys() - found.keys()
     assert {name: parameters(each) for name, each in given.items()} == {name: parameters(found[name]) for name in given}
@@ -445,7 +448,7 @@ def test_async_follow_yields_output_and_notices_and_can_be_closed(client: Outliv
 
 
 def check_document(kind: Any, found: object, where: str) -> None:
-    """Assert that a document has the fields of its type, and no others."""
+    """Assert that a document has the fields of its type, and no other fields."""
     origin, arguments = get_origin(kind), get_args(kind)
     if is_typeddict(kind):
         assert isinstance(found, dict), where

@@ -43,7 +43,7 @@ def test_send_passes_its_stdin_unchanged(bench: Bench) -> None:
 
 
 def test_task_without_stdin_reads_nothing(bench: Bench) -> None:
-    """`send` to a task that was launched without `--stdin` is refused with a hint."""
+    """A task launched without `--stdin` has empty input, and `send` to it is refused with a hint."""
     task = bench.launch("cat; echo end; exec sleep 60")
     wait_until(lambda: said(bench, task) == "end\n", "the task to print that it read nothing")
     refused = bench.run("send", task, "x")

@@ -1,4 +1,4 @@
-"""Sessions: which one they continue, which endings they receive, what they end."""
+"""Sessions: which session each one continues, which endings it receives, and which tasks it ends."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_resumed_session_continues_the_lineage_under_a_new_id(bench: Bench, clie
 def test_session_continues_the_session_that_the_evidence_of_its_client_identifies(
     bench: Bench, clients: Clients, evidence: str, options: tuple[str, ...]
 ) -> None:
-    """A named predecessor, a transcript path and a terminal each identify the right one of three sessions."""
+    """A named predecessor, a transcript path and a terminal each identify the predecessor among three sessions."""
     pids = {name: clients.start() for name in ("s-0", "s-1", "s-9")}
     begin(bench, "s-0", "--pid", pids["s-0"], "--transcript", "/other.jsonl", "--terminal", "6")
     begin(bench, "s-1", "--pid", pids["s-1"], "--transcript", "/t.jsonl", "--terminal", "7")
@@ -64,7 +64,7 @@ def test_session_continues_the_session_that_the_evidence_of_its_client_identifie
 
 
 def test_cleared_session_is_continued_by_the_next_one_of_its_process(bench: Bench, clients: Clients) -> None:
-    """The client does not name the old session, so the sessions are linked by the client's process."""
+    """The new session continues the session of the same client process, because the client names no predecessor."""
     process = clients.start()
     begin(bench, "s-0", "--pid", clients.start())
     begin(bench, "s-1", "--pid", process)
@@ -112,7 +112,7 @@ def test_first_fork_receives_endings_when_the_launching_session_is_dead(bench: B
 
 
 def test_third_session_of_a_lineage_receives_the_ending_of_the_first(bench: Bench, clients: Clients) -> None:
-    """The first two sessions of the lineage are dead."""
+    """The first two sessions of the lineage are dead, so the third one receives the ending of the first one's task."""
     first, second = clients.start(), clients.start()
     begin(bench, "s-1", "--pid", first)
     task = ended(bench, "s-1")
@@ -192,7 +192,7 @@ def test_hand_off_is_printed_once_when_hooks_begin_a_session_at_once(bench: Benc
 
 
 def test_hand_off_is_printed_again_when_its_process_was_killed(bench: Bench, clients: Clients) -> None:
-    """The next `session begin` of the same boundary prints the hand-off that the killed one had claimed."""
+    """The next `session begin` of the same boundary prints the hand-off that the killed call had claimed."""
     process = clients.start()
     running = bench.launch("sleep 401", "--session", "s-1")
     words = ("session", "begin", "--session", "s-1", "--pid", process)
@@ -330,7 +330,7 @@ def test_twelve_launches_at_once_are_all_recorded(bench: Bench) -> None:
 
 
 def test_task_is_reported_as_succeeded_when_its_client_restarts(bench: Bench, clients: Clients) -> None:
-    """The client is killed and resumed while its task succeeds."""
+    """The task succeeds while its client is killed and the session is resumed, and it is reported once as succeeded."""
     for _ in range(5):
         process = clients.start()
         begin(bench, "s-1", "--pid", process)

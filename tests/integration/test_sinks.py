@@ -162,7 +162,7 @@ def test_webhook_sends_the_same_signed_message_again_when_it_is_refused(bench: B
 
 
 def test_signature_matches_the_standard_webhooks_specification() -> None:
-    """The test computes the signature of the example in the specification."""
+    """For the example in the specification, Outlive computes the signature that the specification gives."""
     body = b'{"test": 2432232314}'
     found = signature("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
     assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
@@ -181,7 +181,7 @@ def test_apprise_sink_sends_to_its_channel(bench: Bench, receiver: Receiver) -> 
 
 
 def test_notice_is_delivered_when_the_deliverer_was_killed(bench: Bench) -> None:
-    """The next command that reads the ledger starts another deliverer."""
+    """If the deliverer was killed, the next command that reads the ledger starts another deliverer."""
     log, pid = bench.root / "got", bench.root / "pid"
     bench.ok(
         "sink",

@@ -161,7 +161,7 @@ def test_quick_snapshot_reads_no_tracked_files(tree: Worktree) -> None:
 
 
 def test_worktrees_and_submodules_are_separate_repositories(tree: Worktree, tmp_path: Path) -> None:
-    """A `.git` file leads to the right HEAD, index and refs, and a submodule is one entry of its parent."""
+    """A worktree's `.git` file leads to its own HEAD, index and refs, and a submodule is one entry of its parent."""
     tree.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "w"))
     side = Worktree(tmp_path / "w", new=False)
     commit = side.commit(only_here="1\n")
@@ -186,7 +186,7 @@ def test_worktrees_and_submodules_are_separate_repositories(tree: Worktree, tmp_
 
 
 def test_snapshot_of_a_bare_repository_has_no_tree(tree: Worktree, tmp_path: Path) -> None:
-    """The refs of the bare repository are read."""
+    """For a bare repository, the snapshot has the refs but no tree."""
     tree.git("clone", "-q", "--bare", ".", str(tmp_path / "b.git"))
     seen = take_full(str(tmp_path / "b.git"))
     assert seen.git is not None
@@ -196,7 +196,7 @@ def test_snapshot_of_a_bare_repository_has_no_tree(tree: Worktree, tmp_path: Pat
 def test_repository_search_ignores_git_dir_in_the_environment(
     tree: Worktree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The repository around the directory is found, although GIT_DIR names another one."""
+    """The repository around the directory is found, although GIT_DIR names another repository."""
     other = Worktree(tmp_path / "other")
     monkeypatch.setenv("GIT_DIR", str(other.path / ".git"))
     found = find_repository(str(tree.path / "src"))
@@ -205,7 +205,7 @@ def test_repository_search_ignores_git_dir_in_the_environment(
 
 
 def test_snapshot_without_a_repository_or_directory_is_empty(tmp_path: Path) -> None:
-    """A missing directory is recorded as not present, and nothing about it is unknown."""
+    """A missing directory is recorded as not present, and no part of the snapshot is unknown."""
     assert take_full(str(tmp_path)).git is None
     gone = take_full(str(tmp_path / "gone"))
     assert (gone.is_present, gone.git, gone.unknown) == (False, None, ())
@@ -278,7 +278,7 @@ def test_snapshot_of_a_damaged_repository_returns_in_time(tree: Worktree, name: 
 
 @pytest.mark.parametrize("what", ["pipe", "loop", "empty", "elsewhere", "socket"])
 def test_snapshot_is_unknown_when_dot_git_is_no_repository(tmp_path: Path, what: str) -> None:
-    """A `.git` that is a FIFO, a loop, a socket or empty gives no tree and a reason."""
+    """If `.git` is a FIFO, a loop, a socket or empty, the snapshot has no tree and a reason why."""
     path = tmp_path / ".git"
     if what == "pipe":
         os.mkfifo(path)
@@ -337,7 +337,7 @@ def test_full_snapshot_opens_no_special_files_in_place_of_tracked_ones(tree: Wor
 
 
 def test_full_snapshot_ignores_index_paths_outside_the_worktree(tree: Worktree) -> None:
-    """A damaged index may contain `../passwd`, which is recorded as unseen."""
+    """A path such as `../passwd`, which a damaged index may contain, is recorded as unseen."""
     index = tree.path / ".git" / "index"
     tree.write("aa/passwd")
     tree.git("add", "-A")
@@ -426,7 +426,7 @@ def test_comparison_finds_a_change_with_any_file_time(tree: Worktree) -> None:
 
 
 def test_comparison_reports_files_that_a_popped_stash_rewrote(tree: Worktree) -> None:
-    """`git status` shows nothing after the pop, but the files were rewritten with the same content."""
+    """After the pop, `git status` shows nothing, but the comparison reports the rewritten files with equal content."""
     tree.write("src/a.py", "a = 2\n")
     before = full(tree)
     tree.git("stash", "push", "-q")
@@ -442,7 +442,7 @@ def test_comparison_reports_files_that_a_popped_stash_rewrote(tree: Worktree) ->
 
 
 def test_comparison_reports_every_kind_of_change(tree: Worktree, tmp_path: Path) -> None:
-    """HEAD, branch, tag, config, index, worktrees and files have changed."""
+    """The comparison reports changes of HEAD, branch, tag, config, index, worktrees and files."""
     before = full(tree)
     same = compare(before, full(tree, before))
     assert same.is_empty
@@ -474,7 +474,7 @@ def test_comparison_reports_every_kind_of_change(tree: Worktree, tmp_path: Path)
 
 
 def test_comparison_ignores_an_index_that_git_only_refreshed(tree: Worktree) -> None:
-    """`git status` rewrites the index without staging anything."""
+    """The index does not count as changed after `git status`, which rewrites the index without staging anything."""
     before = full(tree)
     os.utime(tree.path / "top")
     tree.git("status")
@@ -484,7 +484,7 @@ def test_comparison_ignores_an_index_that_git_only_refreshed(tree: Worktree) -> 
 
 
 def test_comparison_does_not_call_converted_contents_changed(tmp_path: Path) -> None:
-    """Where git converts line endings, the id of the raw file differs from git's id of the same content."""
+    """Where git converts line endings, a file does not count as changed because git's id differs from the raw id."""
     tree = Worktree(tmp_path / "r")
     tree.write(".gitattributes", "*.txt text eol=crlf\n")
     tree.write("a.txt", b"one\r\n")
@@ -499,7 +499,7 @@ def test_comparison_does_not_call_converted_contents_changed(tmp_path: Path) -> 
 
 
 def test_late_snapshot_does_not_show_the_state_at_the_start(tree: Worktree) -> None:
-    """A late snapshot is taken while the command runs, so a file that changed before it only counts as touched."""
+    """A file that changed before the late snapshot only counts as touched, because the command already ran then."""
     tree.commit(a="old\n", b="old\n", left="old\n", same="old\n")
     tree.settle_index()
     since_ns = time.time_ns() - 10**9
@@ -520,7 +520,7 @@ def test_late_snapshot_does_not_show_the_state_at_the_start(tree: Worktree) -> N
 
 
 def test_file_has_appeared_when_its_directory_was_away_during_a_late_snapshot(tree: Worktree) -> None:
-    """The directory was moved away and back, so the file in it has an old change time."""
+    """The file has an old change time, but was not there when the late snapshot was taken, so it has appeared."""
     tree.write("kept/a", "old\n")
     tree.commit()
     tree.settle_index()
@@ -552,7 +552,7 @@ def test_comparison_reports_files_that_a_sparse_checkout_removes_and_adds(tree: 
 
 
 def test_comparison_reports_no_file_change_when_a_directory_is_untracked(tree: Worktree) -> None:
-    """`git rm --cached` and `git add` change the index but no file."""
+    """After `git rm --cached` and `git add`, the comparison reports a changed index but no changed file."""
     tree.write("src/log", "1")
     before = full(tree)
     tree.git("rm", "-q", "-r", "--cached", "src")
@@ -591,5 +591,5 @@ def test_damaged_snapshot_json_is_read_as_none_or_as_a_snapshot(cut: int, at: in
 
 
 def test_stamp_of_reads_the_stat_part_of_an_entry() -> None:
-    """An entry begins with its kind, then has a stamp of 36 bytes, then the content id."""
+    """`stamp_of` returns the 36 bytes of an entry between its kind and its content id."""
     assert stamp_of(b"c" + bytes(36) + b"id") == bytes(36)

@@ -62,7 +62,7 @@ class Start:
         self._begin_read, self.begin = os.pipe()
 
     def fork_witness(self) -> None:
-        """Fork the witness, which forks the command's process, and close the pipe ends of both."""
+        """Fork the witness, which forks the command's process, and close the pipe ends of both processes."""
         assert self.held.lock is not None
         start = witness.Start(
             lock=self.held.lock,
@@ -125,7 +125,7 @@ def has_begun_falsely(seen: Evidence | None) -> bool:
 
 
 def test_command_has_no_ending_when_its_keeper_dies_before_the_exec(start: Start) -> None:
-    """The keeper is killed before it takes the listener. The command never begins."""
+    """If the keeper is killed before it takes the listener, the command never begins, and has no ending."""
 
     def live() -> None:
         start.make_channels()
@@ -140,7 +140,7 @@ def test_command_has_no_ending_when_its_keeper_dies_before_the_exec(start: Start
 
 
 def test_command_dies_when_keeper_and_witness_are_killed_during_its_exec(start: Start) -> None:
-    """The exec waits for an answer to its system call, which no process can give any more."""
+    """The command's process dies, because no process is left that could answer the system call of its exec."""
     said, say = os.pipe()
 
     def live() -> None:
@@ -175,7 +175,7 @@ def test_command_dies_when_keeper_and_witness_are_killed_during_its_exec(start: 
 
 
 def test_task_is_cancelled_when_its_cancel_prevents_the_start(bench: Bench) -> None:
-    """Because of the cancel, the keeper has killed the command's process before its exec. The task is cancelled."""
+    """The keeper found the cancel before the command's exec, so the command never began, and the task is cancelled."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     files, launch = bench.files(task), bench.row(task).launch
@@ -201,7 +201,7 @@ def test_cancel_prevents_a_start_that_the_launcher_has_allowed(start: Start) -> 
 
 
 def test_lost_task_is_reported_as_never_begun_when_its_processes_died_at_the_start(bench: Bench) -> None:
-    """Every text says that the command never began, and `retry --lost` starts it."""
+    """`inbox`, `show` and `list` say that the command never began, and `retry --lost` starts it."""
     task = bench.launch("[ -e go ] || sleep 60", "--session", "s-1")
     bench.kill(task, "keeper", "witness", "command")
     forget_process(bench, task)
@@ -234,7 +234,10 @@ def test_task_may_have_begun_when_a_power_failure_deleted_its_process_record(ben
 def test_launcher_does_not_confirm_a_command_that_may_not_have_begun(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keeper and witness died, and the command's process lives, but has not executed the command."""
+    """The launch raises `Unavailable` while it is not known whether the command has begun.
+
+    Keeper and witness have died, and the command's process lives but has not executed the command.
+    """
     monkeypatch.setattr(start_attempt, "_BEGINNING_TAKES_AT_MOST", 0.1)
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
@@ -275,7 +278,7 @@ def forget_process(bench: Bench, task: str) -> None:
 
 
 def test_self_test_process_ends_when_its_keeper_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test process releases the attempt's lock, and no ending is recorded."""
+    """The process of the self-test releases the attempt's lock, and no ending is recorded."""
     monkeypatch.setattr(self_test, "_sees", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     pid = keeper_that(lambda: self_test.can_observe(start.home, keep_privileges=has_capability(SYS_ADMIN)))
     os.waitpid(pid, 0)

@@ -1,4 +1,4 @@
-"""Kills of keepers and witnesses at random moments, while commands read and wait."""
+"""Kills of keepers and witnesses at random times, while commands read and wait."""
 
 from __future__ import annotations
 

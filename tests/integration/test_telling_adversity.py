@@ -58,7 +58,10 @@ def test_gate_counts_its_ceiling_from_each_new_wait(bench: Bench) -> None:
 
 
 def test_session_id_of_two_projects_means_the_session_of_this_project(bench: Bench) -> None:
-    """Without ids, `cancel` and `wait` leave the other project's task alone. The counts are separate."""
+    """Without ids, `cancel` and `wait` leave tasks of the other project's session alone.
+
+    `session list --all` counts the running tasks of each project's session separately.
+    """
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     other = bench.launch("sleep 401", "--session", "main", cwd=elsewhere)
@@ -85,7 +88,7 @@ def test_continuing_session_receives_an_ending_before_a_fork(bench: Bench) -> No
 
 
 def test_ending_is_handed_on_through_a_long_lineage(bench: Bench) -> None:
-    """Each of 60 sessions continues the one before it, and the first one's ending is presented three times."""
+    """Each of 60 sessions continues another, and the ending of the first session's task is presented three times."""
     task = ended(bench, "s-0")
     for number in range(60):
         begun = begin(bench, f"s-{number + 1}", "--source", "clear", "--continues", f"s-{number}")
@@ -185,7 +188,7 @@ def test_group_with_members_in_several_directories_ends_once(bench: Bench) -> No
 
 
 def test_group_notice_shows_the_output_of_a_failed_member(bench: Bench) -> None:
-    """The notice shows the failed member, although fourteen members succeeded."""
+    """The group's notice shows the output of the failed member, although fourteen members succeeded."""
     names = [bench.launch(until("go"), "--session", "s-1", "--group", "g") for _ in range(14)]
     bad = bench.launch(f"{until('go')}; echo symbol not found; exit 7", "--session", "s-1", "--group", "g")
     (bench.project / "go").touch()
@@ -231,7 +234,7 @@ def test_inbox_text_keeps_its_size_limit(bench: Bench, count: int) -> None:
     ],
 )
 def test_session_command_accepts_bytes_that_are_not_utf8(bench: Bench, words: tuple[str | bytes, ...]) -> None:
-    """`session begin` and `session end` exit with 0."""
+    """`session begin` and `session end` exit with 0 if an argument has bytes that are not UTF-8."""
     begin(bench, "s-1")
     done = subprocess.run(
         [*bench.command("session"), *words, *(() if "--session" in words else ("--session", "s-1"))],
@@ -314,7 +317,7 @@ def test_delivery_to_a_slow_receiver_ends_at_its_timeout(monkeypatch: pytest.Mon
 
 
 def test_sweep_keeps_a_task_with_a_pending_delivery(bench: Bench) -> None:
-    """The task is deleted once its sink was removed."""
+    """`sweep` deletes the task only after the sink with the pending delivery was removed."""
     bench.ok("sink", "add", "bad", "--run", "exit 75")
     task = ended(bench, "s-1", "true", "--retain", "0s")
     bench.ok("inbox", "--session", "s-1", "--ack")

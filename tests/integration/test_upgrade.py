@@ -83,7 +83,7 @@ class Installation:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment in which this copy is found."""
+        """The environment variables with which Python imports this copy."""
         return {**self.bench.env, "PYTHONPATH": str(self.place)}
 
     def words(self, *words: str) -> list[str]:
@@ -224,7 +224,7 @@ def pip(*words: str) -> None:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
-    """Build wheels of the present tree and of its next version."""
+    """Build wheels of the present version and of the next version."""
     return Wheels(tmp_path_factory.mktemp("wheels"))
 
 
@@ -281,7 +281,10 @@ def test_queued_task_runs_when_its_keeper_slept_before_the_modules_moved(
 
 
 def test_program_of_the_first_version_can_start_a_spawner(bench: Bench, installation: Installation) -> None:
-    """The spawner is found by its former name, and ends when the program closes the socket."""
+    """A program of the first version can start a spawner by its former name.
+
+    The spawner ends when the program closes the socket.
+    """
     ours, theirs = socket.socketpair()
     words = [PYTHON, "-S", "-c", FORMER_SPAWNER, str(theirs.fileno()), str(installation.place)]
     with ours, theirs:
@@ -336,7 +339,10 @@ def test_changed_copy_of_the_code_is_not_run(bench: Bench, installation: Install
 
 
 def test_keepers_of_one_version_share_one_copy_of_the_code(bench: Bench, installation: Installation) -> None:
-    """The next version replaces the file, and the keepers of the first version go on with the old one."""
+    """Two keepers of the first version share one copy of the code, and their tasks run after an upgrade.
+
+    A keeper of the next version puts its own copy in the place of the first one.
+    """
     installation.ok("run", "--lock", "l", until("go"))
     waiting = [installation.ok("run", "--lock", "l", "true") for _ in range(2)]
     for task in waiting:

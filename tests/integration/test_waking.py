@@ -98,7 +98,7 @@ def test_watcher_reports_an_ending_once(bench: Bench, watchers: Watchers) -> Non
 
 
 def test_only_one_watcher_of_a_client_watches(bench: Bench, watchers: Watchers) -> None:
-    """Every end of a turn starts a watcher. The new watcher exits at once if another one watches already."""
+    """Every end of a turn starts a watcher. The new watcher exits if another watcher watches already."""
     task = launch(bench, until("go"))
     first = watchers.start()
     watchers.until_there()
@@ -141,7 +141,7 @@ def test_only_one_of_two_clients_of_a_session_is_woken(bench: Bench, watchers: W
 def test_watcher_that_waits_for_its_turn_ends_when_its_client_is_killed(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """The watcher of the other client still watches, and reports the ending."""
+    """The waiting watcher exits. The watcher of the other client still watches, and reports the ending."""
     task = launch(bench, until("go"))
     first = watchers.start()
     watchers.until_there()
@@ -181,7 +181,10 @@ def test_watcher_ends_when_its_client_is_killed(bench: Bench, watchers: Watchers
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "half a socket"])
 def test_watcher_ends_when_the_input_of_its_client_is_closed(bench: Bench, watchers: Watchers, kind: str) -> None:
-    """A client without input ends after its turn, and Claude Code would wait half a minute for its hooks."""
+    """The watcher exits, because a client without input ends after its turn.
+
+    Claude Code would wait half a minute for its hooks before it ends.
+    """
     task = launch(bench, until("go"))
     ours, theirs = os.pipe()[::-1] if kind == "pipe" else (end.detach() for end in socket.socketpair())
     client = subprocess.Popen(["sleep", "600"], stdin=theirs)
@@ -217,7 +220,7 @@ def test_watcher_ends_when_its_session_has_ended(bench: Bench, watchers: Watcher
 
 
 def test_watching_begins_although_another_process_checks_the_lock(bench: Bench, watchers: Watchers) -> None:
-    """A process that checks whether a watcher exists holds the lock for a moment."""
+    """The watcher starts although a process that checks whether a watcher exists holds the lock for a short time."""
     from outlive.hooks.state import session_files
 
     client = int(watchers.env["CLAUDE_PID"])
@@ -263,7 +266,7 @@ def test_watcher_sleeps_and_gives_up_when_no_beginning_is_recorded(watchers: Wat
 
 
 def test_watcher_ends_when_a_hook_has_reported_all_endings(bench: Bench, watchers: Watchers) -> None:
-    """With no task left to wait for, the watcher would be a needless process for as long as the client lives."""
+    """The watcher exits when no task is left to wait for, because it would otherwise run as long as the client."""
     task = launch(bench, until("go"))
     watcher = watchers.start()
     watchers.until_there()
@@ -275,7 +278,7 @@ def test_watcher_ends_when_a_hook_has_reported_all_endings(bench: Bench, watcher
 
 
 def test_watcher_ends_when_another_session_continues_its_session(bench: Bench, watchers: Watchers) -> None:
-    """The new session receives the endings of the old one's tasks, and has its own watcher."""
+    """The new session has its own watcher, and receives the endings of the old session's tasks."""
     task = launch(bench, "sleep 600")
     watcher = watchers.start()
     watchers.until_there()
@@ -290,14 +293,14 @@ def test_watcher_ends_when_another_session_continues_its_session(bench: Bench, w
 def test_watcher_ends_at_once_when_its_client_cannot_be_woken(
     bench: Bench, watchers: Watchers, env: dict[str, str]
 ) -> None:
-    """A client that answers a single prompt would wait for the watcher before it exits."""
+    """The watcher exits, because a client that answers a single prompt would wait for it before exiting."""
     task = launch(bench, "sleep 600")
     assert watchers.end(watchers.start(**env)) == (0, "", "")
     bench.run("cancel", task)
 
 
 def test_watcher_ends_at_once_when_no_task_runs(bench: Bench, watchers: Watchers) -> None:
-    """A session without running tasks and pending notices has no background process."""
+    """A session without running tasks and pending notices needs no watcher, so the watcher exits."""
     assert watchers.end(watchers.start()) == (0, "", "")
     task = ended(bench)
     said(call(bench, "claude", "PostToolBatch", env=watchers.env))
@@ -308,7 +311,10 @@ def test_watcher_ends_at_once_when_no_task_runs(bench: Bench, watchers: Watchers
 def test_parent_is_woken_when_a_session_that_outlived_its_turn_leaves_a_task(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """The session that a task began still lives when its parent becomes idle. Then its client dies."""
+    """A parent session is woken by the ending of a task that the session inside its own task has left.
+
+    The session inside the task still lives when its parent becomes idle. Then its client dies.
+    """
     client, outlive = clients.start(), "env OUTLIVE_SESSION=child " + " ".join(bench.command())
     begins = f"{outlive} session begin --session child --pid {client} > begun"
     outer = launch(bench, f"{begins}; {outlive} run --session child '{until('go')}; exit 3' > inner")
@@ -325,7 +331,10 @@ def test_parent_is_woken_when_a_session_that_outlived_its_turn_leaves_a_task(
 def test_session_is_woken_when_the_launcher_of_a_task_that_it_was_shown_dies(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """The launching session is alive when the other session becomes idle, and dies after its task has failed."""
+    """The other session is woken when the launching session dies, and not before.
+
+    The launching session is alive when the other session becomes idle, and dies after its task has failed.
+    """
     client = clients.start()
     begin(bench, "launcher", "--pid", client)
     task = bench.launch(f"{until('go')}; exit 3 && git stash", "--session", "launcher")
@@ -434,7 +443,7 @@ def test_watcher_reports_the_ending_itself_when_its_message_is_not_taken(
 
 
 def test_watcher_reports_the_ending_itself_when_no_client_listens(bench: Bench, watchers: Watchers, door: Door) -> None:
-    """The file of a killed client's socket still exists."""
+    """The watcher reports the ending itself if its client was killed and only the file of the socket is left."""
     task = launch(bench, f"{until('go')}; exit 3")
     door.close()
     watcher = watchers.start(**door.env)

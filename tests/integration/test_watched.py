@@ -44,7 +44,7 @@ def journal(bench: Bench, task: str) -> list[str]:
 
 
 def watched(bench: Bench, text: str, *options: str) -> str:
-    """Launch a task, let it begin when it is watched, and return its id."""
+    """Launch a task, let its command go on when the watch has begun, and return the task's id."""
     task = bench.launch(f"{until(str(bench.root / 'go'))}; {text}", "--observe", "watch", *options)
     wait_until(lambda: any("\twatch\t" in line for line in journal(bench, task)), "the watch")
     (bench.root / "go").touch()
@@ -114,7 +114,7 @@ def test_watching_begins_before_the_command(bench: Bench, text: str, restored: t
 def test_watching_distinguishes_restored_changed_and_created_files(
     bench: Bench, text: str, restored: list[str], changed: list[str], created: list[str]
 ) -> None:
-    """A directory that was moved away and back is watched again."""
+    """The effects list these files separately, even after their directory was moved away and back."""
     found = seen(bench, watched(bench, text))
     assert (found["level"], found["gaps"]) == ("watched", [])
     names = {key: [path.removeprefix(f"{bench.project}/") for path in found[key]] for key in ("restored", "changed")}
@@ -123,7 +123,7 @@ def test_watching_distinguishes_restored_changed_and_created_files(
 
 
 def test_watching_reports_windows_in_a_sha256_repository(bench: Bench) -> None:
-    """The open window, the restored files and the answers of `guard` are right with ids of 32 bytes."""
+    """With object ids of 32 bytes, the open window, the restored files and the answers of `guard` are correct."""
     bench.env.update(ENVIRON)
     tree = Worktree(bench.project, "--object-format=sha256")
     tree.commit(a="old\n", b="old\n", left="old\n")
@@ -172,7 +172,7 @@ def test_every_attempt_is_watched(bench: Bench) -> None:
 
 
 def test_untracked_file_has_no_window_when_its_first_content_is_unknown(bench: Bench, tree: Worktree) -> None:
-    """An untracked file is reported as changed, because no snapshot has read its first content."""
+    """Without a known first content, an untracked file is reported as changed and has no window."""
     tree.write("notes", "mine\n")
     found = seen(bench, watched(bench, "echo x > notes; sleep 1; echo mine > notes"))
     assert (found["changed"], found["windows"], found["restored"]) == (paths(bench, "notes"), [], [])
@@ -189,7 +189,7 @@ def test_observe_compare_does_not_watch(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("tree")
 def test_watched_command_keeps_its_exit_code_when_its_repository_is_deleted(bench: Bench) -> None:
-    """The effects name the files that are gone."""
+    """The command ends with its own exit code, and the effects name the files that are gone."""
     task = watched(bench, f"rm -rf {bench.project}; sleep 0.3; exit 7")
     bench.run("wait", task, cwd=bench.root)
     shown = bench.json("show", task, cwd=bench.root)
@@ -236,7 +236,10 @@ def place(outsider: Outsider) -> Path:
 
 @pytest.mark.root
 def test_command_that_names_sudo_is_watched(outsider: Outsider, place: Path) -> None:
-    """Observing system calls would take away the privileges that `sudo` needs. The effects give this reason."""
+    """The command is watched, and the effects give the reason.
+
+    Observing system calls would take away the privileges that `sudo` needs.
+    """
     done = outsider.call("run", "--json", "--cwd", str(place), f"{until('go')}; mv a b; sleep 1; mv b a; : sudo")
     task = json.loads(done.stdout)["id"]
     wait_until(lambda: json.loads(outsider.call("effects", task, "--json").stdout)["level"] == "watched", "the watch")
@@ -249,7 +252,7 @@ def test_command_that_names_sudo_is_watched(outsider: Outsider, place: Path) -> 
 
 @pytest.mark.root
 def test_command_is_compared_when_watchfiles_is_not_installed(outsider: Outsider, place: Path) -> None:
-    """The effects name the extra that has to be installed."""
+    """The paths are only compared, and the effects name the extra that has to be installed."""
     shutil.rmtree(outsider.root / "packages" / "watchfiles")
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(place), "sleep 0.3; echo x >> a; : sudo")
     task = json.loads(done.stdout)["id"]
@@ -262,7 +265,7 @@ def test_command_is_compared_when_watchfiles_is_not_installed(outsider: Outsider
 
 
 def test_changes_after_the_ending_are_not_effects_of_the_task(bench: Bench, tree: Worktree) -> None:
-    """The watch runs for a moment after the end, and changes by other processes in this time do not count."""
+    """The watch runs for a short time after the end, and changes by other processes in this time do not count."""
     task = watched(bench, "echo more >> a.py")
     bench.run("wait", task)
     tree.write("b.py", "later\n")

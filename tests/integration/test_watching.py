@@ -111,14 +111,14 @@ def test_wait_until_returns_at_a_matching_line(bench: Bench) -> None:
 
 
 def test_wait_until_keeps_its_timeout_when_a_pattern_takes_exponential_time(bench: Bench) -> None:
-    """The exit code is 4, as for any pattern that is not found in time."""
+    """`wait --until` exits with 4 at its timeout, as for any pattern that is not found in time."""
     task = bench.launch("echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!; sleep 60")
     wait_until(lambda: bench.ok("output", task))
     assert bench.run("wait", task, "--until", "(a+)+$", "--timeout", "200ms").returncode == 4
 
 
 def test_output_pages_together_are_the_whole_output(bench: Bench) -> None:
-    """Each call passes the `next` of the call before as its `--since`.
+    """The pages make up the output if each call passes the `next` of the call before as its `--since`.
 
     Row 43 of the acceptance scenarios.
     """
@@ -140,7 +140,7 @@ def test_follow_returns_when_the_task_has_ended(bench: Bench) -> None:
 
 
 def test_tail_prints_the_last_lines(bench: Bench) -> None:
-    """An unfinished last line counts as a line."""
+    """`output --tail` counts an unfinished last line as a line."""
     task = bench.launch("printf 'a\\nb\\nc\\nd'")
     bench.ok("wait", task)
     assert bench.run("output", task, "--tail", "2").stdout == "c\nd"
@@ -149,7 +149,7 @@ def test_tail_prints_the_last_lines(bench: Bench) -> None:
 
 
 def test_output_prints_bytes_that_are_not_text_unchanged(bench: Bench) -> None:
-    """JSON output replaces bytes that are not UTF-8."""
+    """Only JSON output replaces bytes that are not UTF-8."""
     task = bench.launch(r"printf '\377\376\000ok\n'")
     bench.ok("wait", task)
     raw = subprocess.run(
@@ -189,7 +189,7 @@ def test_output_stays_near_its_cap_while_the_command_writes(bench: Bench) -> Non
 
 
 def test_output_is_marked_as_truncated_when_its_command_truncates_it(bench: Bench) -> None:
-    """For example, `tee /dev/stderr` opens the output file again and truncates it."""
+    """The mark is set when, for example, `tee /dev/stderr` opens the output file again and truncates it."""
     task = bench.launch("seq 1 20000; sleep 0.6; echo x | tee /dev/stderr >/dev/null; sleep 0.6")
     bench.ok("wait", task)
     assert bench.show(task)["output"]["truncated"] is True

@@ -144,7 +144,7 @@ def test_list_shows_durations_and_ages(bench: Bench) -> None:
 
 @pytest.mark.parametrize("how", ["wait", "run --wait"])
 def test_wait_shows_its_progress_on_a_terminal(bench: Bench, how: str) -> None:
-    """The line with the task, the time and the last output is erased at the end."""
+    """A progress line has the task, the time and the last output, and is erased at the end."""
     command = "echo compiling; read x < gate; echo done"
     os.mkfifo(bench.project / "gate")
     if how == "wait":
@@ -189,7 +189,7 @@ def test_wait_shows_no_progress_without_a_terminal(bench: Bench) -> None:
 
 
 def test_help_of_every_command_has_an_example(bench: Bench) -> None:
-    """`outlive help` lists every command."""
+    """`outlive help` lists every command, and the help of each command but `completion` has an example."""
     listed = bench.ok("help")
     for verb in VERBS:
         assert verb in listed
@@ -228,7 +228,10 @@ def test_wait_and_cancel_refuse_a_group_without_members(bench: Bench, tmp_path: 
 
 
 def test_empty_list_names_the_group(bench: Bench) -> None:
-    """The user can see that the name was mistyped. Escape sequences are removed from the name."""
+    """The message names the group, so that the user can see a mistyped name.
+
+    Escape sequences are removed from the name.
+    """
     bench.launch("true", "--group", "g")
     assert bench.ok("list", "--group", "h\x1b[2J").startswith("no tasks of the group h in this project")
     assert bench.ok("list", "--group", "h", "--all") == "no tasks of the group h"
@@ -294,7 +297,10 @@ def test_mistyped_call_gets_a_hint_with_the_right_call(bench: Bench, words: tupl
 @pytest.mark.parametrize("words", [("extra",), ("--", "extra"), ("--", "--all")])
 @pytest.mark.parametrize("verb", ["list", "sweep", "audit", "gate", "inbox", "hand-off", "doctor", "uninstall", "mcp"])
 def test_command_without_arguments_refuses_them(bench: Bench, verb: str, words: tuple[str, ...]) -> None:
-    """`list` with an id would print all tasks, and a user could take them for the answer about this id."""
+    """The call is refused.
+
+    Otherwise, `list` with an id would print all tasks, and a user could take them for the result for this id.
+    """
     done = bench.run(verb, *words)
     assert done.returncode == 2, done.stdout
     assert "no word" in done.stderr
@@ -313,7 +319,10 @@ def test_ids_may_stand_after_two_dashes(bench: Bench) -> None:
 
 
 def test_run_suggests_a_shell_line_when_a_program_name_has_blanks(bench: Bench) -> None:
-    """`run -- 'make test'` searches for a program with a blank in its name."""
+    """The hint gives the words as one shell line.
+
+    `run -- 'make test'`, for example, searches for a program with a blank in its name.
+    """
     done = bench.run("run", "--", "echo 'a b' && true")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("""outlive run 'echo '"'"'a b'"'"' && true'""")
@@ -321,7 +330,7 @@ def test_run_suggests_a_shell_line_when_a_program_name_has_blanks(bench: Bench) 
 
 
 def test_invalid_since_gets_a_hint_with_valid_values(bench: Bench) -> None:
-    """The hint names durations first, because people use them most."""
+    """The error's hint names durations first, because people use them most."""
     done = bench.run("list", "--since", "yesterday")
     assert done.returncode == 2
     assert "hint: write a time span as 90s, 15m, 2h or 7d; or give seconds" in done.stderr
@@ -345,7 +354,10 @@ def test_guard_takes_a_command_after_two_dashes(bench: Bench) -> None:
 
 
 def test_guard_refuses_a_command_without_two_dashes(bench: Bench) -> None:
-    """The words would be taken for paths. No such path exists, so the answer would be `clear`."""
+    """The call is refused.
+
+    Otherwise, the words would be taken for paths that do not exist, and the answer would be `clear`.
+    """
     done = bench.run("guard", "git", "commit")
     assert (done.returncode, done.stdout) == (2, "")
     assert "outlive guard -- git commit" in done.stderr
@@ -356,7 +368,7 @@ def test_guard_refuses_a_command_without_two_dashes(bench: Bench) -> None:
 
 
 def test_wait_until_shows_the_end_of_the_output_when_no_line_matches(bench: Bench) -> None:
-    """The end of the output may show why the line did not come."""
+    """The error output begins with the end of the task's output, which may show why the line did not come."""
     task = bench.launch("echo address already in use; exit 1")
     done = bench.run("wait", task, "--until", "listening")
     assert done.returncode == 1

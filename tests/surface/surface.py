@@ -175,7 +175,7 @@ def run_scenario(place: Path) -> Scenario:
             documents = printed.stderr if name == "error" else printed.stdout
             found = {key for line in documents.splitlines() for key in keys_of(json.loads(line))}
             if name == "retry":
-                # How soon the first attempt is compared depends on the machine; `show` has these keys.
+                # How soon the first attempt is compared depends on the machine. The document of `show` has these keys.
                 found = {key for key in found if not key.startswith("effects.unattributed[].")}
             keys[name] = sorted(found)
         configuration = installed(bench, user)
@@ -267,7 +267,7 @@ def installed(bench: Bench, user: Path) -> str:
 def on_disk(bench: Bench) -> str:
     """Return the names of files in the state directory.
 
-    Ids, digests and host names are replaced or left out.
+    Ids, digests and host names are replaced by placeholders or left out.
     """
     top = Path(bench.home.path)
     found = set()

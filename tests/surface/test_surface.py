@@ -35,12 +35,12 @@ def test_json_documents_have_the_recorded_keys(scenario: surface.Scenario) -> No
 
 
 def test_state_directory_has_the_recorded_file_names(scenario: surface.Scenario) -> None:
-    """Every version of Outlive reads the state directory under these names."""
+    """The files have the recorded names, because every version of Outlive reads them by these names."""
     assert scenario.names_on_disk == recorded("names_on_disk.txt"), HINT
 
 
 def test_install_writes_the_recorded_commands_into_client_configurations(scenario: surface.Scenario) -> None:
-    """Older installations have the same commands in the configuration of their clients."""
+    """The commands are the recorded ones, because they stay in the configurations of older installations."""
     assert scenario.client_configuration == recorded("client_configuration.txt"), HINT
 
 

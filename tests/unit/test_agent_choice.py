@@ -134,7 +134,7 @@ def test_first_candidate_is_unstable_only_if_its_model_is(
 
 
 def test_fallback_is_unstable_only_if_its_own_model_is() -> None:
-    """Whether a fallback is unstable does not depend on the first model, nor the other way round."""
+    """A fallback of an unstable model is stable, unless the fallback's own table says that it is unstable."""
     text = UNSTABLE + "[agents.models.b]\nunstable = true\n"
     found = candidates(text, category="shaky", fallback=["a", "b"])
     assert [(one.name, one.is_unstable) for one in found] == [
@@ -204,7 +204,7 @@ def test_unknown_or_repeated_name_is_refused(options: dict[str, Any], told: list
 
 
 def test_candidate_claims_its_model_and_its_provider() -> None:
-    """One claim limits the agents of the model, the other limits the agents of all models of its provider."""
+    """One claim limits the agents of the model. The other claim limits the agents of all models of its provider."""
     text = (
         "[agents]\nat_once = 7\nat_once_per_provider = 20\n"
         + BOTS

@@ -21,7 +21,7 @@ def bundle(tmp_path: Path) -> Path:
 
 
 def test_discard_bundle_removes_files_that_are_added_meanwhile(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A keeper that was asked to stop may still write a file while the bundle is removed."""
+    """The bundle is removed, although a keeper that was asked to stop may still write a file into it."""
     rmdir = os.rmdir
 
     def adding(path: str) -> None:
@@ -35,7 +35,7 @@ def test_discard_bundle_removes_files_that_are_added_meanwhile(bundle: Path, mon
 
 
 def test_discard_bundle_ignores_files_that_are_removed_meanwhile(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file or bundle that another process has removed raises no error."""
+    """If another process has removed a file or the bundle, removing the bundle raises no error."""
     unlink = os.unlink
 
     def taking(path: str) -> None:

@@ -58,7 +58,7 @@ def test_torn_comparison_is_read_as_none(cut: int, found: Comparison) -> None:
 
 
 def test_change_is_not_unattributed_when_the_task_was_seen_making_it() -> None:
-    """A file that the task was seen changing is not listed as changed by others."""
+    """A file that the task was seen changing is not listed as changed by other processes."""
     found = with_comparisons(Effects(level="observed", changed=("/r/a",)), [comparison("a", "b")], None)
     assert [each.path for each in found.unattributed or ()] == ["/r/b"]
     assert found.unattributed_in_all == 1
@@ -84,7 +84,7 @@ def test_summary_counts_all_files_of_a_list_that_was_cut() -> None:
 
 
 def test_unattributed_names_tracked_files_first() -> None:
-    """Tracked files come before untracked files, which are less important."""
+    """The list names tracked files before untracked files, which are less important."""
     paths = (
         PathChange(path="a", how="appeared", was_tracked=False),
         PathChange(path="b\x1b[0m\n", how="changed"),
@@ -112,7 +112,7 @@ def test_summary_says_how_sure_it_is_when_watching_found_nothing() -> None:
 
 
 def test_files_of_a_restored_directory_are_not_unattributed() -> None:
-    """Files that return with a directory are not attributed to others if the task moved it.
+    """Files that return with a directory are not attributed to other processes if the task moved the directory.
 
     The first snapshot was taken while the directory was away. A changed file in the directory is still listed.
     """
@@ -139,7 +139,10 @@ def moved_unseen(seen: str, then: GitState, now: GitState) -> str | None:
 
 
 def test_observed_part_of_git_explains_only_its_own_change() -> None:
-    """A written index does not explain a new HEAD. A moved branch does not explain another branch."""
+    """A new HEAD is not attributed to a task that only wrote the index.
+
+    A move of one branch is not attributed to a task that moved another branch.
+    """
     main = git_state(branch="refs/heads/main", head="a" * 40, refs={"refs/heads/main": "a", "refs/remotes/o/x": "a"})
     later = main.but(head="b" * 40, refs={"refs/heads/main": "b", "refs/remotes/o/x": "b"}, config="new")
     head = "HEAD moved while it ran (aaaaaaa -> bbbbbbb)"
@@ -163,7 +166,7 @@ def test_observed_part_of_git_explains_only_its_own_change() -> None:
 
 
 def test_removed_ref_is_explained_when_packed_refs_was_written() -> None:
-    """A written `packed-refs` explains a removed ref, but not a ref with a new value.
+    """If the task wrote `packed-refs`, a removed ref is attributed to the task, but a ref with a new value is not.
 
     Git names only `packed-refs` when it removes a packed ref, and it never packs a new value.
     """
@@ -178,7 +181,7 @@ def test_removed_ref_is_explained_when_packed_refs_was_written() -> None:
 
 
 def test_unreadable_refs_are_explained_by_any_observed_ref() -> None:
-    """If refs cannot be read, any ref that the task moved explains their change."""
+    """If refs cannot be read, their change is attributed to the task if the task moved any ref."""
     unread = git_state(refs=None, refs_mark="1")
     assert (
         moved_unseen("index", unread, unread.but(refs_mark="2")) == "refs moved while it ran; which ones cannot be read"
@@ -187,7 +190,7 @@ def test_unreadable_refs_are_explained_by_any_observed_ref() -> None:
 
 
 def test_missing_repository_is_not_unattributed_when_the_task_removed_it() -> None:
-    """A repository or directory that the task removed is not reported as moved by others."""
+    """A repository or directory that the task removed is not reported as moved by other processes."""
     assert moved_unseen("HEAD", git_state(), git_state().but(identity="")) is None
     assert moved_unseen("", git_state(), git_state().but(identity="")) == "the repository it ran in is gone"
     looks = quick(git_state()), quick(git_state(), is_present=False)
@@ -197,7 +200,7 @@ def test_missing_repository_is_not_unattributed_when_the_task_removed_it() -> No
 
 @pytest.mark.parametrize("now", [None, "", "another"], ids=["gone", "gone to pieces", "another"])
 def test_replaced_repository_is_not_unattributed_when_the_task_moved_it_whole(now: str | None) -> None:
-    """The task moved the git directory, a directory above it, or the `.git` file.
+    """The replacement is attributed to a task that moved the git directory, a directory above it, or the `.git` file.
 
     In this case the journal names no single part of git.
     """
@@ -232,9 +235,9 @@ def test_stash_depth_is_reported_unless_the_task_was_seen_stashing() -> None:
 
 
 def test_stash_of_a_submodule_is_not_reported_when_the_task_was_seen_stashing_there() -> None:
-    """A submodule's stash is recognised, although the submodule's name differs from its path.
+    """If the task stashed in a submodule, the submodule's stash is attributed to the task.
 
-    The git directory of the submodule is inside the one of the outer repository.
+    The submodule's name differs from its path, and its git directory is inside that of the outer repository.
     """
     deeper = comparison(stash=Move(name="stash", before="a", after=""), stash_depth=(1, 0), top="/r/lib")
     looks = quick(git_state()), quick(git_state())

@@ -34,7 +34,7 @@ def kept(
 
 @given(st.dictionaries(st.lists(NAMES, min_size=1, max_size=3).map(b"/".join), st.binary(min_size=20, max_size=20)))
 def test_baseline_finds_every_path_and_no_other(contents: dict[bytes, bytes]) -> None:
-    """Names may have any bytes and come in any order."""
+    """Every path is found, even if the names have arbitrary bytes and come in any order."""
     baseline = kept({path: seen(content=content) for path, content in contents.items()})
     for path, content in contents.items():
         text = "/r/" + os.fsdecode(path)
@@ -67,7 +67,7 @@ def test_baseline_is_unknown_for_files_whose_content_was_not_read() -> None:
 
 
 def test_missing_file_is_unknown_when_the_snapshot_was_late() -> None:
-    """The command already ran before the snapshot, and may have removed the file."""
+    """The file is unknown, because the command already ran before the snapshot and may have removed the file."""
     late = kept({b"x": GONE, b"y": seen()}, is_late=True)
     assert [late.state(f"/r/{name}") for name in "xyz"] == ["?", "f" + "31" * 20, "0"]
 

@@ -8,7 +8,7 @@ from outlive.observe.predict.predict import declare
 
 
 def touched(text: str) -> list[str]:
-    """Return what a text that runs in /w touches."""
+    """Return the paths that a shell text touches when it runs in /w."""
     return [touch.what for touch in declare(("/bin/bash", "-c", text), "/w").touches]
 
 
@@ -27,11 +27,11 @@ def touched(text: str) -> list[str]:
     ],
 )
 def test_braces_stand_for_several_words(monkeypatch: pytest.MonkeyPatch, text: str, paths: list[str]) -> None:
-    """Quoted braces, braces without a comma and ranges stand for themselves."""
+    """Braces with a comma are expanded. Quoted braces, braces without a comma and ranges stand for themselves."""
     monkeypatch.setenv("HOME", "/home/dev")
     assert touched(text) == paths
 
 
 def test_braces_that_stand_for_very_many_words_are_one_unknown_word() -> None:
-    """The number of words doubles with each pair of braces."""
+    """Forty pairs of braces are not expanded, because the number of words doubles with each pair."""
     assert touched("rm " + "{a,b}" * 40) == ["/w/" + "{a,b}" * 40 + "…"]

@@ -61,7 +61,10 @@ LONG = PATIENCE * GRACE_S
 def test_child_session_is_lost_only_after_two_checks_and_a_grace_period(
     looks: list[tuple[float, Sight]], expected: list[str]
 ) -> None:
-    """A failed check proves no absence, checks at one moment count once, and a successful check resets the others."""
+    """Checks at the same time count once, a check without a result proves nothing, and a success resets the count.
+
+    A child session is lost after two checks that did not find it, with the grace period between them.
+    """
     assert states(*looks) == expected
 
 

@@ -35,7 +35,10 @@ def test_text_of_a_command_is_read_by_a_shell_as_its_arguments(rest: list[str], 
 @some
 @given(words)
 def test_quote_gives_the_same_result_as_shlex(word: str) -> None:
-    """`shlex` itself is not imported, because every launch would pay for the import."""
+    """`quote` returns what `shlex.quote` returns.
+
+    `shlex` itself is not imported, because every launch would pay for the import.
+    """
     assert quote(word) == shlex.quote(word)
 
 
@@ -62,13 +65,13 @@ def test_from_argv_refuses_a_missing_program(argv: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t "])
 def test_from_shell_text_refuses_a_blank_text(text: str) -> None:
-    """A shell would run a blank text successfully without doing anything."""
+    """A blank text is refused, because a shell would run it successfully without doing anything."""
     with pytest.raises(UserError, match="no command"):
         from_shell_text(text)
 
 
 def test_a_nul_byte_is_refused() -> None:
-    """The kernel ends an argument at a NUL byte."""
+    """An argument with a NUL byte is refused, because the kernel ends an argument at a NUL byte."""
     with pytest.raises(UserError, match="NUL"):
         from_argv(["echo", "a\0b"])
     with pytest.raises(UserError, match="NUL"):
@@ -77,7 +80,7 @@ def test_a_nul_byte_is_refused() -> None:
 
 @pytest.mark.parametrize("letter", ["a", "é", "\udcff"])
 def test_an_argument_longer_than_the_kernel_takes_is_refused(letter: str) -> None:
-    """The kernel limits each argument to 131,072 bytes with the final NUL."""
+    """An argument of more than 131,072 bytes, with its final NUL, is refused, because the kernel does not take it."""
     size = len(letter.encode("utf-8", "surrogateescape"))
     longest = letter * (131_071 // size)
     assert from_argv(["echo", longest]).argv[1] == longest
@@ -93,14 +96,14 @@ def test_empty_argument_is_kept() -> None:
 
 
 def test_check_environment_splits_at_the_first_equals_sign() -> None:
-    """If a name is set twice, the last value counts."""
+    """The value begins after the first equals sign. If a name is set twice, the last value counts."""
     assert check_environment(["A=1", "B=x=y", "C=", "A=2"]) == {"A": "2", "B": "x=y", "C": ""}
     assert check_environment([]) == {}
 
 
 @pytest.mark.parametrize("pair", ["A", "=1", "", "A=\0", "A\0=1"])
 def test_a_bad_environment_setting_is_refused_without_its_value(pair: str) -> None:
-    """The value may be a secret, so the refusal names only the variable."""
+    """The error names only the variable, because the value may be a secret."""
     with pytest.raises(UserError) as refusal:
         check_environment([pair])
     assert refusal.value.hint == "write it as NAME=VALUE"
@@ -113,7 +116,7 @@ def test_a_bad_environment_setting_is_refused_without_its_value(pair: str) -> No
     "wrong", [{"A=B": "hunter2"}, {"": "hunter2"}, {"A\0": "hunter2"}, {"A": "hunter2\0"}, {"A": "\ud800hunter2"}]
 )
 def test_check_variables_refuses_names_with_an_equals_sign_and_nul_bytes(wrong: dict[str, str]) -> None:
-    """The value may be a secret, so the error does not contain it."""
+    """Such variables are refused, and the error does not contain the value, which may be a secret."""
     with pytest.raises(UserError) as refusal:
         check_variables(wrong)
     assert "hunter2" not in refusal.value.message
@@ -121,7 +124,7 @@ def test_check_variables_refuses_names_with_an_equals_sign_and_nul_bytes(wrong: 
 
 
 def test_check_variables_refuses_names_and_values_that_are_not_strings() -> None:
-    """The call raises an error, because the value `None` would become the text "None"."""
+    """Such variables are refused, because the value `None`, for example, would become the text "None"."""
     for wrong in ({"A": None}, {"A": 1}, {1: "A"}):
         with pytest.raises(UserError):
             check_variables(wrong)  # type: ignore[arg-type]

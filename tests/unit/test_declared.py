@@ -33,12 +33,12 @@ def no_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def of_text(text: str, cwd: str = "/w") -> Declared:
-    """Return what a shell text declares."""
+    """Return the files and resources that a shell text declares to touch."""
     return declare(("/bin/sh", "-c", text), cwd)
 
 
 def touched(text: str) -> str:
-    """Return every `kind:what` of a text that runs in /w."""
+    """Return every touch of a text that runs in /w, each written as `kind:what`."""
     return " ".join(f"{touch.kind}:{touch.what}" for touch in of_text(text).touches)
 
 
@@ -152,7 +152,7 @@ def test_commands_are_found_however_they_are_wrapped() -> None:
 
 
 def test_effects_of_a_wrapper_count_with_those_of_its_command() -> None:
-    """`script` writes a log, and `git submodule foreach` runs in unknown directories."""
+    """For example, `script` writes a log, and `git submodule foreach` runs its command in unknown directories."""
     assert not differing(
         {
             "script -c ls out.log": "path:/w/out.log",
@@ -175,7 +175,7 @@ def test_effects_of_a_wrapper_count_with_those_of_its_command() -> None:
 
 
 def test_argument_from_stdin_or_a_variable_is_an_unknown_path() -> None:
-    """The command certainly changes a path, but it is not known which path."""
+    """Such an argument is an unknown path, because the command changes a path that the text does not name."""
     assert not differing(
         {
             "ls | xargs rm": "path:…",
@@ -261,7 +261,7 @@ def test_directory_is_unknown_after_a_cd_that_may_not_have_run() -> None:
 
 
 def test_redirection_writes_a_file() -> None:
-    """Copied descriptors, and devices that store nothing, do not count."""
+    """Only a redirection into a file counts, and not one into a descriptor or a device that stores nothing."""
     assert not differing(
         {
             "ls > x": "path:/w/x",
@@ -284,7 +284,7 @@ def test_redirection_writes_a_file() -> None:
 
 
 def test_command_for_another_machine_or_container_touches_nothing_here() -> None:
-    """Only a redirection of the local shell writes a local file."""
+    """The command touches no local file, except by a redirection of the local shell."""
     assert not differing(
         {
             "ssh me@web 'rm x'": "remote:web",
@@ -305,7 +305,7 @@ def test_command_for_another_machine_or_container_touches_nothing_here() -> None
 
 
 def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
-    """Temporary files do not concern other sessions, but a project under /tmp does."""
+    """Paths in temporary directories do not concern other sessions, but a project under /tmp does."""
     assert touched("rm -rf /tmp/x; echo a > /var/tmp/b; D=$(mktemp -d); cp a $D/b; rm -r $D") == ""
     assert touched("rm ${TMPDIR:-/tmp}/x; T=$(mktemp -t a.XXX); rm $T; T=`mktemp /tmp/a.XXX`; rm $T") == ""
     assert touched("cp a /tmp; cd /tmp && curl -O https://x/a; cd /tmp/lib && git init && git commit -m x") == ""
@@ -318,7 +318,7 @@ def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
 
 
 def test_address_is_named_without_its_password() -> None:
-    """Only the host of the address is named."""
+    """A touch of an address names only the host, without user name and password."""
     assert touched("psql postgres://me:hunter2@db/x -c 'drop table a'") == "database:db"
     assert touched("curl -d a=b https://me:hunter2@x.org/y") == "remote:x.org"
 
@@ -337,7 +337,7 @@ def test_words_in_quotes_and_comments_are_not_commands() -> None:
 
 
 def test_argv_is_read_without_a_shell() -> None:
-    """Without a shell, no character in an argument has a special meaning."""
+    """In an argv that runs without a shell, no character of an argument has a special meaning."""
     declared = declare(("rm", "a b", "$X", ";", "ls"), "/w")
     assert [touch.what for touch in declared.touches] == ["/w/a b", "$X", "/w/;", "/w/ls"]
     assert declared.touches[0].by == "rm 'a b' '$X' ';' ls"
@@ -376,7 +376,7 @@ def test_programs_that_need_privileges_are_found(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["ls", "git commit -m 'mount the screen at su'", "echo ping", "make all", "docker ps"])
 def test_other_programs_need_no_privileges(text: str) -> None:
-    """The name of such a program in a message is no call."""
+    """A text that only mentions a program such as sudo, in a message for example, needs no privileges."""
     assert not of_text(text).needs_privileges
 
 
@@ -384,7 +384,7 @@ def test_other_programs_need_no_privileges(text: str) -> None:
 
 
 def test_unknown_programs_scripts_and_malformed_texts_are_open() -> None:
-    """`is_open` means that the command may change any file."""
+    """For such texts, `is_open` is true, which means that the command may change any file."""
     for text in (
         "frobnicate",
         "./x.sh",
@@ -434,7 +434,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_unknown_within_ten_seconds(name: str) -> None:
-    """No input raises an error, and the level is always unknown."""
+    """For each bad input, reading raises no error, and the level is `unknown`."""
     before = time.process_time()
     assert of_text(BAD[name]).level == "unknown"
     assert time.process_time() - before < 10
@@ -454,7 +454,7 @@ def test_endless_recursion_in_a_text_ends(text: str) -> None:
 
 
 def test_undecodable_bytes_in_a_name_are_kept() -> None:
-    """A path may contain bytes that are no valid UTF-8."""
+    """A touched path keeps its bytes, even if they are no valid UTF-8."""
     assert touched("rm 'a\udcff'") == "path:/w/a\udcff"
 
 
@@ -471,7 +471,7 @@ def test_undecodable_bytes_in_a_name_are_kept() -> None:
     )
 )
 def test_declare_raises_no_error_for_random_texts(parts: list[str]) -> None:
-    """The texts are random sequences of shell words and signs."""
+    """No random sequence of shell words and signs raises an error."""
     of_text("".join(parts))
 
 
@@ -508,7 +508,7 @@ def test_grammar_is_loaded_only_when_a_shell_text_is_read() -> None:
 
 
 def test_grammar_package_is_imported_when_its_compiled_part_has_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compiled part is not public, so a future version may rename it."""
+    """The package itself is imported, because a future version may rename its compiled part, which is not public."""
 
     def fail(package: str, name: str) -> None:
         raise ImportError(f"{package} has no {name}")
@@ -562,7 +562,7 @@ def test_at_most_3_percent_of_reading_commands_are_flagged() -> None:
 
 
 def test_every_opaque_command_is_open_and_not_flagged() -> None:
-    """An opaque command runs code that is elsewhere, so its text shows no effects."""
+    """An opaque line is open and names no change, because it runs code that is elsewhere."""
     declared = {text: of_text(text, CWD) for text in lines(OPAQUE)}
     assert [text for text, each in declared.items() if not each.is_open] == []
     assert [text for text, each in declared.items() if is_flagged(each)] == []

@@ -28,7 +28,7 @@ def test_drift_says_that_nothing_moved_when_both_snapshots_are_equal() -> None:
 
 
 def test_drift_claims_less_outside_of_a_repository() -> None:
-    """Outside of a repository, it is not known which files the task may have read."""
+    """The sentence claims less, because it is not known which files outside of a repository the task may have read."""
     found = drift(seen(), seen())
     assert (found.moved, found.summary) == (False, STILL_OUTSIDE)
 
@@ -65,7 +65,7 @@ def test_drift_details_list_every_change_with_the_most_important_first() -> None
 
 
 def test_drift_reports_a_missing_directory_and_a_replaced_repository() -> None:
-    """A removed, replaced or new repository is drift too."""
+    """A missing directory, and a removed, replaced or new repository, are drift."""
     there = seen(git_state())
     gone = Snapshot(directory="/r", is_present=False)
     assert drift(there, gone).details == ("the directory it ran in is gone", "the repository it ran in is gone")
@@ -114,14 +114,14 @@ def test_drift_names_tracked_files_that_changed_since() -> None:
 
 
 def test_reset_index_is_no_change_of_a_file_with_the_same_content() -> None:
-    """After a reset, a file differs from the index but may have its old content."""
+    """After a reset, a file that differs from the index but has its old content is no drift."""
     clean = {b"x": AS_INDEXED + stamp() + b"1"}
     for content, moved in ((b"1", False), (b"2", True)):
         assert tracked({}, {b"x": HASHED + stamp(at=15) + content}, clean=clean, staged="t").moved is moved
 
 
 def test_file_has_changed_when_its_new_content_was_staged() -> None:
-    """A file may match the index before and after, and still have other content.
+    """A file whose new content was staged has changed, although it matches the index before and after.
 
     Staging a file without a change of its content is no drift.
     """
@@ -134,7 +134,7 @@ def test_file_has_changed_when_its_new_content_was_staged() -> None:
 
 
 def test_drift_gives_only_a_number_for_files_with_the_same_checksum() -> None:
-    """Two files share a checksum, so it is unknown which of them has changed."""
+    """If two files share a checksum, drift does not name them, because it is unknown which of them has changed."""
     names = iter(b"%d" % number for number in range(100_000))
     first = next(names)
     second = next(name for name in names if mark_of(name) == mark_of(first))
@@ -151,7 +151,7 @@ def test_drift_reports_files_of_a_new_commit_only_as_a_move_of_head() -> None:
 
 
 def test_drift_notices_a_file_that_is_no_longer_tracked() -> None:
-    """After `git rm`, only the set of tracked files shows the change."""
+    """A file that `git rm` has made untracked is drift, which only the set of tracked files shows."""
     one, two = {b"x": AS_INDEXED + stamp() + b"1"}, {b"y": AS_INDEXED + stamp() + b"1"}
     for clean, dirty, now, moved in (
         ({**one, **two}, {}, one, True),
@@ -164,7 +164,7 @@ def test_drift_notices_a_file_that_is_no_longer_tracked() -> None:
 
 
 def test_drift_is_unknown_when_the_index_was_written_and_the_old_one_was_not_read() -> None:
-    """A short command has no list of tracked files, so it is unknown whether the files are unchanged."""
+    """For a short command, which has no list of tracked files, it is unknown whether the files are unchanged."""
     now = Tree(tracked={b"x": AS_INDEXED + stamp(at=1) + b"1"}, untracked={})
     for index, moved in (("i", False), ("j", None)):
         then = seen(git_state(index="i"))
@@ -172,14 +172,14 @@ def test_drift_is_unknown_when_the_index_was_written_and_the_old_one_was_not_rea
 
 
 def test_drift_is_unknown_when_a_submodule_is_at_another_commit() -> None:
-    """A submodule has no times, so it may have been at that commit before the task."""
+    """The drift is unknown, because a submodule has no times and may have been at that commit before the task."""
     for kind, moved in ((AS_INDEXED, False), (HASHED, None)):
         now = Tree(tracked={b"sub": kind + bytes(36) + b"1"}, untracked={})
         assert drift(seen(git_state()), seen(git_state()).but(tree=now), ended_ns=10**10).moved is moved
 
 
 def test_packed_ref_is_no_drift() -> None:
-    """Packing removes the file of a ref, but the ref keeps its value."""
+    """A packed ref is no drift. Packing removes the file of the ref, but the ref keeps its value."""
     name = "refs/heads/topic"
     path = git_state().common_dir + "/" + name
     then = seen(git_state(refs={name: OLD}), {path: HASHED + stamp() + b"1"})
@@ -218,7 +218,7 @@ def test_drift_gives_a_lower_bound_when_not_all_touched_files_are_followed() -> 
 
 
 def test_drift_is_unknown_when_tracked_files_were_not_read() -> None:
-    """If the index has the ids of converted contents, the drift is unknown too."""
+    """If tracked files were not read, or if the index has the ids of converted contents, the drift is unknown."""
     a = HASHED + stamp() + b"1"
     assert tracked({b"x": a}, {b"x": UNSEEN}).moved is None
     assert drift(seen(git_state()).but(dirty={}), seen(git_state())).moved is None
@@ -228,7 +228,7 @@ def test_drift_is_unknown_when_tracked_files_were_not_read() -> None:
 
 
 def test_file_written_after_the_end_has_changed_since() -> None:
-    """A file that was written after the end has changed. If it matches the index, this is unknown."""
+    """A file that was written after the end has changed, but if it matches the index, the drift is unknown."""
     early, late = HASHED + stamp(at=5) + b"1", HASHED + stamp(at=15) + b"1"
     clean, put_back = AS_INDEXED + stamp(at=5) + b"2", AS_INDEXED + stamp(at=15) + b"2"
     for then, now, moved in (
@@ -247,7 +247,7 @@ def test_file_written_after_the_end_has_changed_since() -> None:
 
 
 def test_drift_is_unknown_when_something_could_not_be_read() -> None:
-    """The summary names the part that could not be read."""
+    """If a part of git could not be read, the drift is unknown, and the summary names the part."""
     found = drift(seen(git_state()), seen(git_state(head=None), None, "HEAD: stored in a reftable"))
     assert found.moved is None
     assert "stored in a reftable" in found.summary

@@ -46,7 +46,7 @@ def test_every_error_has_the_exit_code_of_the_interface(kind: type[errors.Outliv
 
 @pytest.mark.parametrize("kind", every_error())
 def test_an_error_states_the_fact_and_a_hint(kind: type[errors.OutliveError]) -> None:
-    """The text of the exception is the fact alone."""
+    """Each error has a fact and a hint, and the text of the exception is the fact alone."""
     error = made(kind)
     assert (str(error), error.message, error.hint) == ("the fact", "the fact", "the hint")
 

@@ -27,7 +27,7 @@ def test_fold_counts_every_path_in_exactly_one_entry(paths: list[str], most: int
 
 
 def test_fold_lists_each_path_when_there_are_few() -> None:
-    """Paths are folded into directories only if there are more than the limit."""
+    """Paths are folded into directories only if there are more paths than the limit."""
     assert fold(["/r/b", "/r/a"], 2) == [Summary(path="/r/a"), Summary(path="/r/b")]
 
 
@@ -45,7 +45,7 @@ def test_fold_lists_single_files_next_to_a_large_directory() -> None:
 
 
 def test_fold_splits_a_directory_when_its_parts_fit() -> None:
-    """Two thousand files are shown as their five directories."""
+    """Two thousand files in five directories are shown as these five directories, not as their parent."""
     found = fold([f"/r/d{number % 5}/deep/f{number}" for number in range(2000)], 20)
     assert [(entry.path, entry.count) for entry in found] == [(f"/r/d{number}/deep/", 400) for number in range(5)]
     assert largest(fold(["/a", "/b"], 5)) is None

@@ -64,7 +64,7 @@ def test_locate_uses_the_first_variable_that_is_set(environ: dict[str, str]) -> 
 
 
 def test_path_of_the_home_ends_with_an_id_of_the_machine() -> None:
-    """A home directory that machines share has one state directory per machine."""
+    """With the id, a home directory that several machines share has one state directory per machine."""
     machine = os.path.basename(locate({"HOME": "/home/u"}))
     assert machine == os.path.basename(locate({"OUTLIVE_HOME": "/given"}))
     assert machine
@@ -78,7 +78,7 @@ def test_relative_home_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_shared_file_systems_are_refused_by_name() -> None:
-    """Two machines on a shared file system do not see each other's locks."""
+    """These file systems are refused, because two machines on them do not see each other's locks."""
     for name, magic in SHARED.items():
         assert UNSAFE_FILE_SYSTEMS[magic] == name
 
@@ -116,7 +116,7 @@ def test_home_is_created_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_home_is_refused_when_other_users_may_enter_it(tmp_path: Path) -> None:
-    """The hint is the command that removes the rights of others."""
+    """The hint is the command that removes the rights of other users."""
     home = opened(tmp_path / "state")
     os.chmod(home.path, 0o750)  # noqa: S103 - the test checks that this mode is refused
     with pytest.raises(Unavailable, match="open to other users") as refusal:
@@ -125,7 +125,7 @@ def test_home_is_refused_when_other_users_may_enter_it(tmp_path: Path) -> None:
 
 
 def test_home_is_refused_when_other_users_may_write_to_its_parent(tmp_path: Path) -> None:
-    """A user who may rename the state directory could replace it."""
+    """The state directory is refused, because a user who may rename it could replace it."""
     opened(tmp_path / "state")
     os.chmod(tmp_path / "state", 0o775)  # noqa: S103 - the test checks that this mode is refused
     with pytest.raises(Unavailable, match="open to other users"):
@@ -133,7 +133,7 @@ def test_home_is_refused_when_other_users_may_write_to_its_parent(tmp_path: Path
 
 
 def test_home_is_refused_when_it_is_a_symbolic_link(tmp_path: Path) -> None:
-    """The state directory must have a single path."""
+    """A symbolic link is refused, because the state directory must have a single path."""
     opened(tmp_path / "state")
     (tmp_path / "link").symlink_to(tmp_path / "state")
     with pytest.raises(Unavailable, match="symbolic link"):
@@ -141,7 +141,7 @@ def test_home_is_refused_when_it_is_a_symbolic_link(tmp_path: Path) -> None:
 
 
 def test_home_is_unavailable_when_a_file_is_in_its_place(tmp_path: Path) -> None:
-    """Opening raises `Unavailable`, and no traceback is printed."""
+    """If a file is in the place of the state directory, opening raises `Unavailable`."""
     (tmp_path / "state").write_text("")
     with pytest.raises(Unavailable, match="state"):
         opened(tmp_path / "state")
@@ -150,7 +150,7 @@ def test_home_is_unavailable_when_a_file_is_in_its_place(tmp_path: Path) -> None
 def _pin_elsewhere(home: Home) -> str:
     """Change the recorded device in `place`, as if another mount had been used.
 
-    Returns the pin as it was before.
+    Returns the content of `place` with the right device.
     """
     place = os.path.join(home.path, "place")
     with open(place, encoding="ascii") as file:
@@ -161,7 +161,7 @@ def _pin_elsewhere(home: Home) -> str:
 
 
 def test_home_opens_when_its_device_number_has_changed(tmp_path: Path) -> None:
-    """No process uses the old mount, so the new device number is recorded."""
+    """If no process uses the old mount, the directory opens and the new device number is recorded."""
     home = opened(tmp_path / "state")
     fresh, files = _pin_elsewhere(home), sorted(os.listdir(home.path))
     opened(tmp_path / "state")
@@ -173,7 +173,10 @@ def test_home_opens_when_its_device_number_has_changed(tmp_path: Path) -> None:
 def test_recorded_device_is_restored_when_a_process_uses_the_other_mount(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process begins between the check and the write of the new device, so opening the directory fails."""
+    """A process begins to use the other mount during the write of the new device, so opening the directory fails.
+
+    The file then has the earlier device again.
+    """
     home = opened(tmp_path / "state")
     _pin_elsewhere(home)
     with open(f"{home.path}/place", encoding="ascii") as file:
@@ -188,7 +191,7 @@ def test_recorded_device_is_restored_when_a_process_uses_the_other_mount(
 
 @pytest.mark.parametrize("stale", ["", "torn", "an-earlier-boot 12345 yes\n"])
 def test_recorded_device_is_replaced_after_a_boot(tmp_path: Path, stale: str) -> None:
-    """Device numbers may change with a boot. An incomplete record is replaced as well."""
+    """Device numbers may change with a boot. An incomplete record of the device is replaced, too."""
     home = opened(tmp_path / "state")
     place = os.path.join(home.path, "place")
     with open(place, encoding="ascii") as file:

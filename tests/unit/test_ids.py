@@ -68,7 +68,7 @@ def test_check_prefix_accepts_any_prefix_of_an_id(prefix: str) -> None:
     ],
 )
 def test_check_prefix_refuses_text_that_is_no_id(text: str) -> None:
-    """Only lower-case letters and digits may get into paths and SQL patterns."""
+    """Any character but a lower-case letter or digit is refused, because a prefix gets into paths and SQL patterns."""
     with pytest.raises(UserError) as refusal:
         check_prefix(text)
     assert "is not a task id" in refusal.value.message
@@ -78,5 +78,5 @@ def test_check_prefix_refuses_text_that_is_no_id(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "named"), [("t7k2m", False), ("t7k2m9", True), ("a" * 40, True), ("a" * 41, False)])
 def test_is_id_accepts_only_six_to_forty_characters(text: str, *, named: bool) -> None:
-    """A shorter text is only a prefix and cannot be the name of a bundle."""
+    """A text of fewer than six characters is only a prefix, and cannot be the name of a bundle."""
     assert is_id(text) is named

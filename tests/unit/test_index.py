@@ -43,7 +43,7 @@ def listed(tree: Worktree) -> dict[bytes, tuple[int, bytes]]:
 
 
 def read(tree: Worktree) -> Index:
-    """Read the index of a repository with our reader."""
+    """Read the index of a repository with Outlive's reader."""
     return read_index(str(tree.path / ".git" / "index"))
 
 
@@ -80,7 +80,7 @@ def test_entry_has_the_stamp_of_its_file(tmp_path: Path) -> None:
 
 
 def test_index_flags_are_read(tmp_path: Path) -> None:
-    """The flags skip-worktree and intent-to-add need version 3 of the index. assume-unchanged needs none."""
+    """The flags skip-worktree, intent-to-add and assume-unchanged are read. Only the first two need version 3."""
     tree = filled(tmp_path / "r")
     tree.git("update-index", "--skip-worktree", "a")
     tree.git("update-index", "--assume-unchanged", "b/c/d")
@@ -122,12 +122,12 @@ def test_index_has_very_long_paths(tmp_path: Path) -> None:
 
 
 def test_a_missing_index_is_empty(tmp_path: Path) -> None:
-    """A fresh repository has staged nothing."""
+    """If a repository has no index file yet, its index has no entries."""
     assert read(Worktree(tmp_path / "r")).entries == {}
 
 
 def test_index_without_a_checksum_is_read(tmp_path: Path) -> None:
-    """`index.skipHash` writes zeros as the checksum, which is no damage."""
+    """An index whose checksum is zeros, as `index.skipHash` writes it, does not count as damaged."""
     content = (filled(tmp_path / "r").path / ".git" / "index").read_bytes()
     assert parse_index(content[:-20] + bytes(20)) == parse_index(content)
 

@@ -29,7 +29,7 @@ def test_field_is_read_back_as_it_was_written(text: str) -> None:
 
 
 def test_journal_times_keep_their_order_when_the_clock_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The journal reads the wall clock only once, when the task begins."""
+    """The times keep their order, because the journal reads the wall clock only once, when the task begins."""
     fd = os.open(tmp_path / "journal", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     began = time.time()
     journal = Journal(fd, time.time_ns() - time.monotonic_ns())
@@ -44,7 +44,7 @@ def test_journal_times_keep_their_order_when_the_clock_is_set(tmp_path: Path, mo
 
 
 def test_read_journal_leaves_out_torn_and_malformed_lines(tmp_path: Path) -> None:
-    """Lines without an end, or of another format, are ignored."""
+    """Lines without a newline at the end, and lines of another format, are ignored."""
     path = tmp_path / "journal"
     path.write_bytes(
         b"1\twrite\t7\t0\t/a\nnonsense\n2\twrite\tx\t0\t/b\n\xb2\twrite\t7\t0\t/c\n3\twrite\t7\t0\t/d\\n\n4\twrite\t7\t0\t/e"

@@ -74,7 +74,7 @@ def test_strip_groups_removes_what_append_added() -> None:
 
 
 def test_json5_is_edited_and_restored() -> None:
-    """JSON5 has names without quotes, single quotes and more forms of numbers."""
+    """JSON5 has names without quotes, single quotes and more forms of numbers. All of them stay as they were."""
     text = jsonc.append(JSON5, ("plugins", "allow"), "outlive")
     text = jsonc.set_member(text, ("plugins", "entries", "outlive"), OURS)
     text = jsonc.set_member(text, ("mcp", "servers", "outlive"), OURS)
@@ -91,7 +91,7 @@ def test_json5_is_edited_and_restored() -> None:
 
 @pytest.mark.parametrize("text", ["{1a: 2}", "{a-b: 1}", "{'a: 1}", '{"a: 1}', "{a 1}"])
 def test_parse_refuses_text_that_is_no_json5(text: str) -> None:
-    """A name without quotes has only letters, and a quote is closed by the same quote."""
+    """Examples are a name without quotes that contains other characters, and a quote that is not closed."""
     with pytest.raises(UserError):
         jsonc.parse(text)
 
@@ -99,7 +99,7 @@ def test_parse_refuses_text_that_is_no_json5(text: str) -> None:
 @some
 @given(settings_files, st.sampled_from([None, 2, "\t"]))
 def test_settings_keep_their_values_when_hooks_are_added_and_removed(theirs: dict[str, Any], indent: Any) -> None:
-    """Only empty lists and objects of hooks may be removed."""
+    """After adding and removing hooks, all settings of the user are there, except for empty lists of hooks."""
     text = json.dumps(theirs, indent=indent)
     with_us = add_groups(text, groups("advise"))
     value = json.loads(with_us)
@@ -136,7 +136,7 @@ def test_append_refuses_a_file_of_another_shape(text: str) -> None:
 
 
 def test_append_keeps_the_line_ends_of_the_file() -> None:
-    """A file from Windows has CRLF at the end of every line."""
+    """In a file from Windows, which has CRLF at the end of every line, the added lines also end with CRLF."""
     text = jsonc.append('{\r\n  "a": 1\r\n}\r\n', ("hooks", "Stop"), OURS)
     assert "\n" not in text.replace("\r\n", "")
 
@@ -156,7 +156,7 @@ def test_toml_table_is_added_at_the_end_and_removed(text: str) -> None:
 
 
 def test_removing_our_table_keeps_the_comments_after_it() -> None:
-    """The user may have written more lines below Outlive's table."""
+    """The comments below Outlive's table stay, because the user may have written them."""
     head = toml_edit.header("mcp_servers", "outlive")
     text = toml_edit.with_table("a = 1\n", head, {"command": "x"}) + "\n# mine\n[other]\nb = 2\n"
     assert (
@@ -181,7 +181,7 @@ def test_mcp_server_is_added_and_removed_but_not_a_users_server_of_that_name() -
     "text", ['{"a": [1, // one\n  "ours"]}', '{"a": [ // none\n  "ours"]}', '{"a": [ // none\n "ours"\n]}']
 )
 def test_cut_keeps_the_line_end_of_a_comment_before_the_entry(text: str) -> None:
-    """Without the line end, the comment would swallow the text that follows."""
+    """The line end after the comment stays. Without it, the comment would swallow the text that follows."""
     shorter = jsonc.cut(text, ("a",), lambda value: value == "ours")
     assert parsed(shorter)["a"] == [each for each in parsed(text)["a"] if each != "ours"]
     assert "// " in shorter

@@ -25,7 +25,10 @@ LEFT = LeftPath(
     [("f2", True, 1), ("f1", False, 1), ("?", True, 1), ("f3", False, 2)],
 )
 def test_left_path_reads_the_file_once_when_the_first_check_decides(now: str, is_left: bool, looks: int) -> None:
-    """Each check reads the file. A failed task may have left thousands of files, so no needless check is made."""
+    """A second check, which reads the file again, is made only if the first check does not decide.
+
+    A failed task may have left thousands of files changed.
+    """
     seen: list[str] = []
 
     def look(_: str, known: str) -> str:

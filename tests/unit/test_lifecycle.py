@@ -49,7 +49,7 @@ def test_live_state_may_move_to_every_ending_but_success(state: str) -> None:
 
 
 def test_every_state_is_either_live_or_terminal() -> None:
-    """No state is listed twice."""
+    """Each state is in exactly one of the two lists, and in it only once."""
     assert set(STATES) == {"queued", "running"} | ENDINGS
     assert len(STATES) == len(set(STATES)) == len(LIVE) + len(TERMINAL)
 

@@ -1,4 +1,4 @@
-"""Checking files again that a task may have restored."""
+"""Checking again whether a task has restored the files that it changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _is_patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_is_patient")
 def test_recheck_waits_until_a_file_is_closed_for_writing(tmp_path: Path) -> None:
-    """A file that is open for writing is not checked. A file that is open for reading is."""
+    """A file that is open for writing is not checked, but a file that is open for reading is checked."""
     path = tmp_path / "log"
     path.write_text("first\n")
     back, state = Recheck(), state_like(str(path), "")
@@ -75,7 +75,10 @@ def test_recheck_takes_a_small_part_of_the_time_when_many_programs_begin(
 
 
 def test_open_for_writing_returns_none_when_the_time_is_over(tmp_path: Path) -> None:
-    """None means unknown. An empty set means that no process has the files open."""
+    """If the time limit is over, the result is None, which means unknown.
+
+    An empty set means that no process has the files open.
+    """
     path = str(tmp_path / "log")
     with open(path, "w"):
         assert recheck.open_for_writing([path], time.monotonic() + 60) == {path}

@@ -32,7 +32,7 @@ def caller(directory: Path, **more: Any) -> Caller:
 def client(*words: str) -> Iterator[tuple[int, int]]:
     """Start a process that looks like a client with arguments, and a shell in it.
 
-    Yields the process ids of both.
+    Yields the process ids of the client and of the shell.
     """
     text = "sh -c 'echo $$; read -r line; :'; :"
     with subprocess.Popen(
@@ -88,7 +88,7 @@ def test_run_is_allowed_for_codex_only_without_a_sandbox(tmp_path: Path) -> None
 def test_run_is_refused_for_claude_when_its_settings_restrict_the_shell(
     tmp_path: Path, settings: object, where: str
 ) -> None:
-    """A sandbox, a rule for the shell, or an unreadable file is enough, in any settings file."""
+    """`run` is refused for a sandbox, a rule for the shell or an unreadable file, whichever settings file it is."""
     (tmp_path / "work").mkdir()
     environ = {"HOME": str(tmp_path / "home")}
     path = tmp_path / where
@@ -110,7 +110,7 @@ def test_run_is_refused_for_claude_when_its_settings_restrict_the_shell(
     ["home/.claude/agents/deep/a.md", "home/.claude/plugins/cache/m/p/1/agents/a.md", "work/.claude/agents/a.md"],
 )
 def test_run_is_refused_for_claude_when_an_agent_has_no_shell(tmp_path: Path, where: str, denied: str) -> None:
-    """Claude Code does not say which of its agents calls a tool, so one agent without a shell is enough."""
+    """`run` is refused if one agent has no shell, because Claude Code does not say which of its agents calls."""
     (tmp_path / "work/below").mkdir(parents=True)
     environ = {"HOME": str(tmp_path / "home")}
     path = tmp_path / where
@@ -136,7 +136,7 @@ def test_run_is_refused_for_claude_when_an_agent_has_no_shell(tmp_path: Path, wh
     ],
 )
 def test_run_is_refused_for_claude_when_it_was_started_with_rules(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """Rules on the command line are in no settings file.
+    """`run` is refused for rules on the command line, which are in no settings file.
 
     The client need not be the direct parent of the server.
     """
@@ -147,7 +147,7 @@ def test_run_is_refused_for_claude_when_it_was_started_with_rules(tmp_path: Path
 
 
 def test_run_is_refused_for_claude_when_its_process_is_not_found(tmp_path: Path) -> None:
-    """Without the process, the rules on its command line are unknown."""
+    """`run` is refused, because without the process, the rules on its command line are unknown."""
     environ = {"HOME": str(tmp_path)}
     assert why_not(caller(tmp_path, client="claude-code"), environ)
     with client() as (gone, _):

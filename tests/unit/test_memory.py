@@ -27,9 +27,10 @@ def test_words_are_read_across_the_end_of_a_page(before: int) -> None:
 
 
 def test_memory_file_is_opened_again_when_its_thread_id_belonged_to_another_process() -> None:
-    """Open memory files are closed from time to time, even if their process lives on.
+    """A memory file that was opened long ago is opened again, even if its thread id still exists.
 
-    The other process is a fork, so the same address is valid in both. Only the time shows that the file is too old.
+    In this test, the file was opened for another process. This process is a fork, so the same address is valid in both
+    processes, and only the time shows that the file is too old.
     """
     text = ctypes.create_string_buffer(b"/theirs")
     wait, end = os.pipe()

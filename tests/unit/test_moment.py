@@ -45,7 +45,7 @@ def test_moment_of_reads_every_form_of_a_time(text: object) -> None:
     "text", ["", "soon", -1, 1e30, True, None, [], {}, {"created": "x"}, "nan", "inf", float("nan")]
 )
 def test_moment_of_refuses_values_that_are_no_time(text: object) -> None:
-    """The error is a `UserError`."""
+    """`moment_of` raises `UserError` for these values."""
     with pytest.raises(UserError):
         moment_of(text)
 
@@ -54,7 +54,7 @@ def test_moment_of_refuses_values_that_are_no_time(text: object) -> None:
     st.datetimes(datetime(1980, 1, 1), datetime(2200, 1, 1)), st.datetimes(datetime(1980, 1, 1), datetime(2200, 1, 1))
 )
 def test_moments_have_the_right_order_in_all_forms(one: datetime, other: datetime) -> None:
-    """The order is right even where the texts would sort the other way."""
+    """Times in different forms have the order of the times, even where their texts would sort the other way."""
     first, second = (each.replace(tzinfo=UTC, microsecond=0) for each in (one, other))
     forms: list[Callable[[datetime], object]] = [
         lambda moment: to_micros(moment) // 1_000_000,

@@ -36,7 +36,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def meant(names: PathResolver, text: str, *, follows: bool = False) -> str:
-    """Return the path that a text means to this thread."""
+    """Return the path to which the resolver resolves a text for this thread."""
     return names.of(threading.get_native_id(), None, text, follows)[0]
 
 
@@ -63,7 +63,10 @@ def test_resolver_drops_its_cache_when_a_call_changes_the_meaning_of_paths(names
 
 
 def test_resolver_follows_a_new_link_of_another_process_when_the_cache_expires(names: PathResolver, two: Path) -> None:
-    """The task's own calls that make a link are trapped and clear the cache at once."""
+    """A link that another process made is followed when the cache expires.
+
+    Calls of the task itself that make a link are trapped and clear the cache at once.
+    """
     assert meant(names, f"{two}/one/a") == f"{two}/one/a"
     (two / "one").rmdir()
     (two / "one").symlink_to("two")

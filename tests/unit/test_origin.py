@@ -26,7 +26,7 @@ INSIDE = [
 def test_session_of_a_process_in_a_task_is_the_one_named_inside(
     outer: dict[str, str], inner: dict[str, str], expected: str
 ) -> None:
-    """A session named inside the task comes before the session that launched it."""
+    """A session named inside the task has precedence over the session that launched the task."""
     task = environ_of_task(outer, "t1", "P")
     assert session_of({**task, **inner}) == expected
 
@@ -52,7 +52,7 @@ def test_session_of_a_process_outside_a_task_is_the_first_one_named() -> None:
 
 
 def test_session_name_with_spaces_is_inherited_whole() -> None:
-    """A session name with spaces is recognised inside the task."""
+    """Inside the task, the inherited session name still has its spaces."""
     task = environ_of_task({}, "t1", "my first session")
     assert session_of({**task, CLAUDE: "C"}) == "C"
     assert session_of(task) == "my first session"

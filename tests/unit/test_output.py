@@ -64,7 +64,7 @@ class Attempt:
         self.size, self.hole = 0, Hole()
 
     def close(self) -> None:
-        """Close both files."""
+        """Close the output and the record."""
         os.close(self._output)
         os.close(self._record)
 
@@ -108,7 +108,7 @@ def test_an_output_below_its_cap_is_whole(attempt: Attempt) -> None:
 
 
 def test_an_output_above_its_cap_keeps_head_and_tail(attempt: Attempt) -> None:
-    """The middle is recorded as a hole of whole blocks, which the disk gets back."""
+    """The middle of the output is recorded as a hole of whole blocks, and these blocks are freed on the disk."""
     attempt.write(40 * BLOCK + 5)
     attempt.cap(SMALLEST_CAP)
     hole = attempt.hole
@@ -188,7 +188,7 @@ def test_reading_on_returns_each_byte_once_or_counts_it_as_dropped(
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 70 * BLOCK), st.booleans(), st.integers(1, 40 * BLOCK))
 def test_the_tail_is_the_end_of_the_output(reused: Attempt, size: int, capped: bool, limit: int) -> None:
-    """The tail has the last bytes. Those of them that are in the hole count as dropped."""
+    """The tail has the last bytes of the output. Bytes of the tail that are in the hole count as dropped."""
     reused.clear()
     reused.write(size)
     if capped:
@@ -204,7 +204,7 @@ def test_the_tail_is_the_end_of_the_output(reused: Attempt, size: int, capped: b
 
 
 def test_reading_at_the_end_returns_nothing_until_more_is_written(attempt: Attempt) -> None:
-    """The same offset returns the new bytes once they are written."""
+    """A read at the end returns no bytes. A later read at this offset returns the bytes that were added."""
     attempt.write(10)
     assert read_piece(attempt.files, 10, 100) == Piece(start=10, content=b"")
     attempt.write(5)
@@ -212,7 +212,7 @@ def test_reading_at_the_end_returns_nothing_until_more_is_written(attempt: Attem
 
 
 def test_reads_at_the_edges_of_a_hole_are_exact(attempt: Attempt) -> None:
-    """The test reads at both ends of the hole and next to them."""
+    """Reads at both ends of the hole, and next to them, return the right bytes and offsets."""
     attempt.write(40 * BLOCK)
     attempt.cap(SMALLEST_CAP)
     first, after = attempt.hole.start, attempt.hole.end

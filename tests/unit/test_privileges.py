@@ -134,7 +134,7 @@ def test_word_is_no_privileged_program_when_the_program_is_not_installed(install
 
 
 def test_set_gid_directory_is_no_privileged_program(tmp_path: Path) -> None:
-    """Many projects are in set-gid directories. Only a set-gid program counts."""
+    """A set-gid directory does not count, because many projects are in such directories. A set-gid program does."""
     shared, program = tmp_path / "shared", tmp_path / "program"
     shared.mkdir()
     program.touch()
@@ -149,7 +149,7 @@ def test_set_gid_directory_is_no_privileged_program(tmp_path: Path) -> None:
     "text", ["bash deploy", "mydeploy --now", "true && nice -n 5 mydeploy", "sh ~/bin/mydeploy", ". $HOME/bin/mydeploy"]
 )
 def test_script_is_read_for_privileged_programs_however_it_is_named(tmp_path: Path, text: str) -> None:
-    """A script may have a relative path, be found in PATH, or lie below HOME."""
+    """A script is read if it has a relative path, if it is found in PATH, and if it lies below HOME."""
     cwd, programs = tmp_path / "cwd", tmp_path / "home" / "bin"
     cwd.mkdir()
     programs.mkdir(parents=True)

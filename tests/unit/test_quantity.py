@@ -67,7 +67,7 @@ def test_a_bad_duration_is_refused(text: str) -> None:
     ],
 )
 def test_a_size_is_read_as_people_write_it(text: str, count: int) -> None:
-    """Every spelling of a unit means a power of two."""
+    """A size with any of these spellings is read, and each unit is a power of 1024."""
     assert parse_size(text) == count
 
 
@@ -95,7 +95,7 @@ def test_a_bad_size_is_refused(text: str) -> None:
     ],
 )
 def test_a_duration_is_shown_in_its_two_largest_units(seconds: float, text: str) -> None:
-    """The text is short enough for a column."""
+    """Only the two largest units are shown, so that the text fits into a column."""
     assert show_duration(timedelta(seconds=seconds)) == text
 
 

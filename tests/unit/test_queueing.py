@@ -27,12 +27,12 @@ def obstacles(**changes: Any) -> Obstacles:
 
 
 def test_task_may_begin_when_there_are_no_obstacles() -> None:
-    """The task waits for no other task."""
+    """The turn of a task without obstacles has come."""
     assert plan_turn(obstacles()).has_come
 
 
 def test_task_is_refused_when_a_dependency_has_failed() -> None:
-    """The task does not wait for its other dependencies."""
+    """The task is refused at once, and does not wait for its other dependencies."""
     turn = plan_turn(obstacles(failed=(("tbad", "failed"),), pending=holders(2)))
     assert turn.refused == "task tbad, which it was to run after, is failed"
     assert not turn.has_come
@@ -86,6 +86,6 @@ def test_claims_are_read_from_text() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "=1", "x=", "x=-1", "x=0", "x=1.5", "x=¹", "x=10001", " x=1", "x\n=1"])
 def test_slots_refuses_malformed_text(text: str) -> None:
-    """The error is a `UserError`."""
+    """Malformed text for slots raises `UserError`."""
     with pytest.raises(UserError):
         slots(text)

@@ -1,4 +1,4 @@
-"""Importing our own modules quickly, and without keeping their bytes in memory."""
+"""Importing Outlive's own modules quickly, and without keeping their bytes in memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def test_imported_module_does_not_keep_its_bytes(tmp_path: Path) -> None:
 
 
 def test_missing_module_is_named_when_the_installation_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last finder finds no module then, so the error names the module that was requested."""
+    """If the installation is deleted, the error names the module that was requested.
+
+    The last finder of the import system finds no module then.
+    """
     monkeypatch.setitem(sys.modules, "outlive.former_modules", None)
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, FormerNames()])
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'outlive\.planted'"):
@@ -41,7 +44,7 @@ def test_missing_module_is_named_when_the_installation_is_deleted(monkeypatch: p
 
 
 def test_quick_finder_names_the_bytecode_as_the_import_system_does(tmp_path: Path) -> None:
-    """The spec has the path of the bytecode, which the import system would compute for each module."""
+    """The spec has the path of the bytecode, so the import system need not compute it for each module."""
     source = tmp_path / "planted.py"
     source.write_text("word = 'said'\n")
     py_compile.compile(str(source))
@@ -51,7 +54,7 @@ def test_quick_finder_names_the_bytecode_as_the_import_system_does(tmp_path: Pat
 
 
 def test_quick_finder_leaves_a_module_without_current_bytecode_to_other_finders(tmp_path: Path) -> None:
-    """The module was never compiled, or it was changed after it was compiled."""
+    """A module that was never compiled, or that was changed after it was compiled, is left to the other finders."""
     source = tmp_path / "planted.py"
     source.write_text("word = 'said'\n")
     assert QuickFinder().find_spec("outlive.planted", [str(tmp_path)]) is None
@@ -61,7 +64,7 @@ def test_quick_finder_leaves_a_module_without_current_bytecode_to_other_finders(
 
 
 def test_keeper_imports_no_expensive_modules() -> None:
-    """A hundred tasks have a hundred keepers, and each of them would import the modules."""
+    """A keeper imports none of these modules, because each of a hundred keepers would have to import them."""
     program = (
         "import sys, outlive.keeper.keeper, outlive.keeper.supervise;"
         "import outlive.keeper.observation.task_snapshots, outlive.observe.shell.cd_targets;"

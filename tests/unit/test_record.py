@@ -84,7 +84,7 @@ def test_slots_do_not_overlap(fd: int) -> None:
 
 
 def test_the_exit_record_is_64_bytes_at_the_beginning(fd: int) -> None:
-    """A reader of the file relies on one write of this size at offset 0."""
+    """The exit record is at offset 0, because a reader relies on one write of 64 bytes there."""
     before = os.pread(fd, record.SIZE, 0)
     write(fd, "exit", **FACTS["exit"])
     after = os.pread(fd, record.SIZE, 0)
@@ -95,7 +95,7 @@ def test_the_exit_record_is_64_bytes_at_the_beginning(fd: int) -> None:
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_write_slot_raises_when_a_fact_does_not_fit(fd: int, slot: Slot) -> None:
-    """The fact is not written, because it would have to be cut."""
+    """A fact that does not fit raises an error and is not written, because it would have to be cut."""
     with pytest.raises(ValueError, match=f"the {slot} fact has"):
         write(fd, slot, x="y" * 512)
     assert os.pread(fd, record.SIZE, 0) == bytes(record.SIZE)
@@ -125,7 +125,7 @@ def test_torn_write_gives_the_old_fact_the_new_one_or_none(fd: int, slot: Slot, 
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_slot_with_a_changed_byte_is_read_as_none(fd: int, slot: Slot) -> None:
-    """The test changes each byte of the slot in several ways."""
+    """No changed slot is read as a fact. The test changes each byte of the slot in several ways."""
     offset = 512 * SLOTS.index(slot)
     write(fd, slot, **FACTS[slot])
     whole = os.pread(fd, 512, offset)
@@ -140,7 +140,7 @@ def test_slot_with_a_changed_byte_is_read_as_none(fd: int, slot: Slot) -> None:
 
 @pytest.mark.parametrize("size", [0, 10, 40, 64, 512, 1500])
 def test_cut_record_has_only_the_facts_that_are_complete(fd: int, size: int) -> None:
-    """A record that lost its end still has the facts before it."""
+    """A record that lost its end still has the facts before the cut."""
     for slot in SLOTS:
         write(fd, slot, **FACTS[slot])
     os.ftruncate(fd, size)

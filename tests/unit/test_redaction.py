@@ -124,7 +124,7 @@ def test_token_is_masked_in_every_kind_of_text() -> None:
 
 
 def test_a_token_whose_end_is_missing_is_masked() -> None:
-    """An output may be cut inside a token. Three quarters of the token are enough.
+    """A token is masked if an output that was cut inside the token has three quarters of it.
 
     Formats that are recognised by their exact length are left out.
     """
@@ -137,12 +137,12 @@ def test_a_token_whose_end_is_missing_is_masked() -> None:
 
 @pytest.mark.parametrize("secret", ["hunter2", "a1B2-c3D4_e5F6", HEX * 2])
 def test_value_is_masked_when_its_name_or_place_is_that_of_a_secret(secret: str) -> None:
-    """The text around the secret stays."""
+    """Only the secret is masked. The text around it stays."""
     assert not missed({text.format(secret, secret): text.format(MASK, MASK) for text in ASSIGNMENTS})
 
 
 def test_value_of_a_secret_environment_variable_is_masked_even_if_it_is_a_word() -> None:
-    """A weak password is still a password."""
+    """An ordinary word is masked too, because a weak password is still a secret."""
     for name in ("TOKEN", "DB_PASSWORD", "MY_APIKEY", "SECRET_KEY", "RSA_PRIVATE_KEY", "AWS_CREDENTIALS"):
         for secret in ("swordfish", "x", "SWORDFISH", "123456", "p,q(r)s", "a.b.c", "password"):
             assert redact(f"{name}={secret} make") == f"{name}={MASK} make"
@@ -150,7 +150,7 @@ def test_value_of_a_secret_environment_variable_is_masked_even_if_it_is_a_word()
 
 
 def test_quoted_secret_with_spaces_is_masked_whole() -> None:
-    """The quotes may be around the value or around the whole assignment."""
+    """The secret is masked whether the quotes are around the value or around the whole assignment."""
     assert redact("DB_PASSWORD='correct horse' make") == f"DB_PASSWORD='{MASK}' make"
     assert redact("env 'DB_PASSWORD=correct horse' make") == f"env 'DB_PASSWORD={MASK}' make"
     assert redact("sh -c 'DB_PASSWORD=correct make all'") == f"sh -c 'DB_PASSWORD={MASK} make all'"
@@ -177,7 +177,7 @@ def test_password_of_several_words_is_masked(secret: str) -> None:
 
 
 def test_netrc_password_is_masked_even_if_it_is_a_word() -> None:
-    """In a complete entry, the password may have any characters."""
+    """In a complete entry of a netrc file, a password with any characters is masked."""
     for secret in ("swordfish", "x", "a;b&c|d<e>", "12345"):
         assert redact(f"machine h login u password {secret}\n") == f"machine h login u password {MASK}\n"
     assert redact('machine h login u password "a b"') == f'machine h login u password "{MASK}"'
@@ -204,7 +204,7 @@ SIGNED = (
     "secret", [HEX * 4, "aB3dE6gH9jK2%2BmN5pQ8sT1vW4yZ7%2Fa%3D", "aB3dE6gH9jK2-mN5pQ8sT1vW4yZ7~a__"]
 )
 def test_the_signature_of_a_url_is_masked(secret: str) -> None:
-    """A signature gives access. The expiry date and permissions in the URL stay visible."""
+    """The signature is masked, because it gives access. The expiry date and permissions in the URL stay visible."""
     assert not missed({f"{before}{secret}{after}": f"{before}{MASK}{after}" for before, after in SIGNED})
 
 
@@ -215,7 +215,7 @@ def test_the_signature_of_a_request_is_masked() -> None:
 
 
 def test_a_password_with_an_at_sign_is_masked_to_its_end() -> None:
-    """People often forget to escape the sign."""
+    """The `@` in the password is not escaped, because people often forget to escape it."""
     assert redact("ftp://bob:p@ss@host/x") == f"ftp://bob:{MASK}@host/x"
 
 
@@ -227,20 +227,20 @@ def test_a_password_that_is_written_in_a_sentence_is_masked() -> None:
 
 
 def test_a_password_that_a_database_prints_at_its_first_start_is_masked() -> None:
-    """MySQL writes the password behind the name of the account."""
+    """MySQL prints the password behind the name of the account, and the password is masked there."""
     text = "[Note] A temporary password is generated for root@localhost: "
     assert redact(f"{text}aB3#dE6!gH") == f"{text}{MASK}"
 
 
 def test_credentials_of_a_docker_registry_are_masked() -> None:
-    """The file `config.json` has the credentials in base64, under a key that other files use for other values."""
+    """The base64 text in `config.json` is masked, although other files use the same key for other values."""
     encoded = b64encode(b"bob:correct-horse-1").decode()
     shown = f'{{"auths": {{"registry.example.org": {{"auth": "{MASK}"}}}}}}'
     assert redact(shown.replace(MASK, encoded)) == shown
 
 
 def test_user_of_a_url_is_masked_when_it_looks_like_a_token() -> None:
-    """Examples are the key of a Sentry DSN and a token without a password."""
+    """The key of a Sentry DSN, for example, is masked, and so is a token without a password."""
     assert redact(f"https://{HEX * 2}@o1.ingest.sentry.io/2") == f"https://{MASK}@o1.ingest.sentry.io/2"
     assert redact("ssh://some-long-user-name-of-ours@example.org") == "ssh://some-long-user-name-of-ours@example.org"
 
@@ -252,14 +252,14 @@ def test_private_lines_of_a_putty_key_are_masked() -> None:
 
 
 def test_cookies_without_credentials_stay() -> None:
-    """The theme of a page and the attributes of a cookie are no secrets."""
+    """The theme of a page and the attributes of a cookie, for example, are not masked."""
     for text in ("Cookie: theme=dark; lang=en", "Set-Cookie: theme=dark; Path=/; Max-Age=3600", "git checkout -b x=1"):
         assert redact(text) == text
 
 
 @pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])
 def test_private_keys_are_masked_whole_and_in_part(kind: str) -> None:
-    """The text may begin or end in the middle of a key."""
+    """A key is masked whole. If a text begins or ends in the middle of a key, the part of the key is masked."""
     begin, end = f"-----BEGIN {kind}PRIVATE KEY-----", f"-----END {kind}PRIVATE KEY-----"
     assert redact(f"a\n{begin}\n{WHOLE_KEY}\n{end}\nb") == f"a\n{begin}{MASK}{end}\nb"
     escaped = WHOLE_KEY.replace("\n", "\\n")
@@ -284,7 +284,7 @@ MIDDLES = ("AgMBAA" + "ECggEA", "IDAQAB" + "AoIBA", "CAwEAA" + "QKCAQ")
 
 @pytest.mark.parametrize("head", HEADS)
 def test_key_without_markers_is_masked_when_it_begins_as_private_keys_do(head: str) -> None:
-    """A key without markers may be on several lines, on one line, or escaped in JSON."""
+    """The key is masked on several lines, on one line, and escaped in JSON."""
     lines = (head + WHOLE_KEY).split("\n")
     for text in ("a\n{}\nFAILED\n", "{}", "key: |\n  {}\nb: 1\n"):
         for line_break in ("\n", "\r\n", "\n  "):
@@ -295,7 +295,7 @@ def test_key_without_markers_is_masked_when_it_begins_as_private_keys_do(head: s
 
 @pytest.mark.parametrize("middle", MIDDLES)
 def test_rsa_key_cut_at_both_ends_is_masked_when_it_contains_the_exponent(middle: str) -> None:
-    """The exponent may be split over two lines."""
+    """The key is masked even if its exponent is split over two lines."""
     flat = BASE64[:150] + middle + BASE64[:150]
     for width in range(60, 76):
         lines = "\n".join(flat[at : at + width] for at in range(0, len(flat), width))
@@ -304,7 +304,7 @@ def test_rsa_key_cut_at_both_ends_is_masked_when_it_contains_the_exponent(middle
 
 
 def test_key_that_is_encoded_in_base64_again_is_masked() -> None:
-    """Kubernetes stores keys in this form. Encoded certificates and public keys stay."""
+    """Kubernetes stores keys in this form, and they are masked. Encoded certificates and public keys stay."""
     for kind in ("", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED ", "DSA "):
         key = b64encode(f"-----BEGIN {kind}PRIVATE KEY-----\n{WHOLE_KEY}\n".encode()).decode()
         assert redact(f"client-key-data: {key}\nb: 1") == f"client-key-data: {MASK}\nb: 1"
@@ -314,7 +314,7 @@ def test_key_that_is_encoded_in_base64_again_is_masked() -> None:
 
 
 def test_text_after_an_incomplete_key_stays() -> None:
-    """An error message after the key must be visible."""
+    """Only the incomplete key is masked, because an error message after the key must be visible."""
     begin = "-----BEGIN PRIVATE KEY-----"
     assert redact(f"{begin}\n{BASE64[:64]}\nerror: 2 failed\n") == f"{begin}{MASK}error: 2 failed\n"
 
@@ -342,7 +342,7 @@ REFERENCES = (
 
 
 def test_reference_to_a_secret_stays() -> None:
-    """A reference only says where a secret is stored, that there is no secret, or that the secret is masked."""
+    """A reference is not masked. It says where a secret is stored, that there is none, or that it is masked."""
     for text in (
         "TOKEN={}",
         "export DB_PASSWORD={}",
@@ -684,12 +684,12 @@ ORDINARY_TEXTS = (*ORDINARY_LINES, "\n".join(ORDINARY_LINES), *SEVERAL_LINES)
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_harmless_text_stays(text: str) -> None:
-    """Each text resembles a secret, but users search outputs for such texts."""
+    """A text that only resembles a secret is not masked, because users search outputs for such texts."""
     assert redact(text) == text
 
 
 def test_table_of_harmless_texts_is_large_enough() -> None:
-    """The table of the test above must not shrink."""
+    """The table of harmless texts has at least 68 different texts."""
     assert len(set(HARMLESS)) >= 68
 
 
@@ -724,7 +724,7 @@ def test_ordinary_text_stays() -> None:
     ],
 )
 def test_redact_words_masks_a_word_by_the_words_before_it(words: list[str], shown: list[str]) -> None:
-    """`hunter2` alone is no secret. After mysql's option `-p`, it is a password."""
+    """For example, `hunter2` is masked after mysql's option `-p`, where it is a password, but not alone."""
     assert redact_words(words) == shown
 
 
@@ -743,7 +743,7 @@ texts = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=60)
 @some
 @given(texts)
 def test_redact_changes_nothing_in_a_masked_text(text: str) -> None:
-    """No text raises an error. A text becomes longer only by its masks."""
+    """Masking a masked text again changes nothing and raises no error. A text becomes longer only by its masks."""
     shown = redact(text)
     assert redact(shown) == shown
     assert len(shown) <= 4 * len(text)
@@ -753,14 +753,14 @@ def test_redact_changes_nothing_in_a_masked_text(text: str) -> None:
 @some
 @given(st.text(alphabet="abcdefghijlmnqrtuvwxyz ABDEGHIJLMN0123456789\n\t.,-_/()", max_size=200))
 def test_redact_returns_a_text_without_a_sign_of_a_secret_as_the_same_object(text: str) -> None:
-    """The texts lack the letters k, o, p and s, and every word that marks a secret has one of them."""
+    """A text without the letters k, o, p and s is not copied, because every sign of a secret has one of them."""
     assert redact(text) is text
 
 
 @some
 @given(st.lists(texts, max_size=5))
 def test_redact_words_keeps_the_number_of_words(words: list[str]) -> None:
-    """A masked word is still one word."""
+    """A masked word is replaced by one word, so the number of words stays the same."""
     assert len(redact_words(words)) == len(words)
 
 
@@ -803,7 +803,7 @@ def seconds(text: str) -> float:
 
 
 def test_redact_takes_time_in_proportion_to_the_length() -> None:
-    """A quadratic pattern would take 64 times as long for an eight times longer text."""
+    """An eight times longer text takes less than 32 times as long. With a quadratic pattern, it would take 64 times."""
     for piece in SLOW:
         for ending in ENDINGS:
             short, long = (("token=" + piece * size)[:size] + ending for size in (8_000, 64_000))
@@ -827,12 +827,12 @@ def test_redact_takes_time_in_proportion_to_the_length() -> None:
     ],
 )
 def test_may_begin_secret_recognises_the_beginning_of_a_secret(text: str, *, may_begin: bool) -> None:
-    """A reader that follows an output waits for the rest of the secret before it masks the text."""
+    """A reader that follows an output needs this result, because it waits for the rest of a secret before masking."""
     assert may_begin_secret(text) is may_begin
 
 
 def test_redact_imports_re_only_when_a_text_may_contain_a_secret() -> None:
-    """The import of `re` would make a launch a third slower."""
+    """A text without a sign of a secret does not import `re`, which would make a launch a third slower."""
     code = "import sys; from outlive.domain.text.redact import redact; redact('make'); print('re' in sys.modules)"
     result = subprocess.run(
         [sys.executable, "-S", "-c", code],

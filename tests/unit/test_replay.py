@@ -46,14 +46,14 @@ def test_summary_names_a_keeper_that_died_before_it_observed() -> None:
 
 
 def test_window_of_a_watched_path_ends_at_the_final_check() -> None:
-    """The time of the restoration is not known, so the window ends with the check."""
+    """The window ends with the final check, because the time of the restoration is not known."""
     found = replay(f"2000000 seen 0 {A} /r/x {B} /r/x", f"9000000 final 0 {A} /r/x")
     (window,) = found.windows
     assert lasted(window) == timedelta(seconds=7)
 
 
 def test_path_with_an_unknown_first_state_has_no_window() -> None:
-    """The path is only reported as changed."""
+    """A path whose first state is unknown is only reported as changed."""
     found = replay(f"2000000 seen 0 ? /r/x {B} /r/x", f"5000000 seen 0 ? /r/x {A} /r/x")
     assert (found.changed, found.windows, found.restored) == (("/r/x",), (), ())
 
@@ -66,7 +66,7 @@ def observed(*lines: str) -> Effects:
 
 
 def test_unreadable_state_neither_opens_nor_closes_a_window() -> None:
-    """Only a known state shows whether a path differs from its first content."""
+    """The window stays as it was, because only a known state shows whether a path differs from its first content."""
     found = observed(f"2 write 9 {A} /r/x", "3 write 9 ? /r/x", f"4 final 0 {A} /r/x")
     assert (found.level, found.windows, found.restored, found.rewritten) == ("observed", (), (), ("/r/x",))
     lines = (f"2 write 9 {A} /r/x", f"3 write 9 {B} /r/x", "4 write 9 ? /r/x", f"5 write 9 {B} /r/x")
@@ -79,9 +79,10 @@ def test_unreadable_state_neither_opens_nor_closes_a_window() -> None:
 
 
 def test_change_of_a_restored_path_is_attributed_to_another_process() -> None:
-    """The task has closed a path that was checked as restored.
+    """A change after the last change by the task and the check of the restored path is by another process.
 
-    A path that the task only wrote is different: a child may write on through a descriptor without a call.
+    This does not hold for a path that the task only wrote, because a child may write on through a
+    descriptor without a call.
     """
     found = observed(f"2 remove 9 {A} /r/x", "3 write 9 0 /r/x", f"4 look 0 {A} /r/x", f"9 final 0 {B} /r/x")
     assert (found.changed, found.restored, [each.name for each in found.unattributed or ()]) == ((), ("/r/x",), ["x"])
@@ -95,7 +96,7 @@ def test_change_of_a_restored_path_is_attributed_to_another_process() -> None:
 
 
 def test_changed_path_that_cannot_be_read_is_changed_and_a_gap() -> None:
-    """The path does not count as changed if the file's times show that no process wrote the file."""
+    """The path counts as changed and as a gap, unless the file's times show that no process wrote the file."""
     for lines in (("2 write 9 ? /r/x", f"4 final 0 {A} /r/x"), (f"2 write 9 {A} /r/x", "4 final 0 ? /r/x")):
         found = observed(*lines)
         assert (found.level, found.changed, found.windows) == ("partial", ("/r/x",), ())
@@ -106,7 +107,7 @@ def test_changed_path_that_cannot_be_read_is_changed_and_a_gap() -> None:
 
 
 def test_window_ends_when_a_restored_file_was_last_written() -> None:
-    """`slow > x` empties the file at once, and restores its content much later."""
+    """The window ends with the last write of the file. `slow > x`, for example, restores the content much later."""
     away, opened = f"1000000 write 9 {A} /r/x", f"2000000 write 9 {B} /r/x"
     (window,) = observed(away, opened, f"9000000 final 0 {A} /r/x 6000000 6000000").windows
     assert lasted(window) == timedelta(seconds=5)
@@ -118,7 +119,7 @@ def test_window_ends_when_a_restored_file_was_last_written() -> None:
 
 
 def test_packing_refs_does_not_count_as_a_missing_stash() -> None:
-    """Git moves the stash to `packed-refs`, where later git commands find it."""
+    """The stash is not missing, because git moves it to `packed-refs`, where later git commands find it."""
     replayed = Replay("/home/outlive")
     replayed.read(line.split("|") for line in ("1|begin|0|-|/r|/r/.git|", "2|exec|8|-|git pack-refs --all"))
     replayed.read([f"3 remove 8 {A} /r/.git/refs/stash".split(" ")])
@@ -126,7 +127,7 @@ def test_packing_refs_does_not_count_as_a_missing_stash() -> None:
 
 
 def test_path_changed_by_others_after_the_end_is_not_left_open() -> None:
-    """A window of the path is open only while the path is as the task left it."""
+    """The window does not stay open, because a window is open only while the path is as the task left it."""
     c = "f" + "c" * 40
     for now, is_held in {A: False, B: True, c: False, "0": False, "?": True}.items():
         replayed = Replay("/home/outlive")
@@ -136,7 +137,7 @@ def test_path_changed_by_others_after_the_end_is_not_left_open() -> None:
 
 
 def test_nested_repositories_have_separate_windows() -> None:
-    """Two repositories, one inside the other, are changed at the same time."""
+    """If two repositories, one inside the other, are changed at the same time, each has its own windows."""
     replayed = Replay("/home/outlive")
     lines = (
         "1 begin 0 - /r /r/.git  /r/in /r/in/.git ",
@@ -151,7 +152,7 @@ def test_nested_repositories_have_separate_windows() -> None:
 
 
 def test_open_window_of_one_file_does_not_hide_the_closed_one_of_another() -> None:
-    """Two files are changed at the same time, and only one of them is restored."""
+    """If two files are changed at once and one of them is restored, there is a closed and an open window."""
     lines = (f"2 seen 0 {A} /r/x {B} /r/x", f"5 seen 0 {A} /r/x {A} /r/x", f"5 seen 0 {A} /r/y {B} /r/y")
     back, still = replay(*lines, "9 final 0 " + A + " /r/x", "9 final 0 " + B + " /r/y").windows
     assert (back.paths, lasted(back)) == (("/r/x",), timedelta(microseconds=3))
@@ -159,7 +160,7 @@ def test_open_window_of_one_file_does_not_hide_the_closed_one_of_another() -> No
 
 
 def test_effects_count_the_windows_that_are_not_kept() -> None:
-    """The first windows and the last one are kept, and the others are counted."""
+    """The first windows and the last window are kept, and the windows between them are counted."""
     lines = [f"{at} write 9 {B if at % 2 else A} /r/x" for at in range(2, 61)]
     replayed = Replay("/home/outlive")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
@@ -170,7 +171,7 @@ def test_effects_count_the_windows_that_are_not_kept() -> None:
 
 
 def test_new_file_that_is_created_and_removed_often_is_no_gap() -> None:
-    """For example, `configure` creates and removes hundreds of test programs."""
+    """The test programs that `configure` creates and removes by the hundred, for example, make no gap."""
     lines = (f"{at}0 write 9 0 /r/try.c|{at}5 remove 9 {A} /r/try.c".split("|") for at in range(1, 40))
     found = observed(*(line for pair in lines for line in pair), "9999 final 0 0 /r/try.c")
     assert (found.level, found.gaps, found.windows) == ("observed", (), ())
@@ -261,9 +262,10 @@ def test_file_is_followed_when_its_directory_is_moved() -> None:
 
 
 def test_created_file_is_reported_by_its_present_name_when_its_directory_moved() -> None:
-    """Programs often fill a temporary directory and rename it when it is complete.
+    """A created file in a directory that was moved afterwards is reported by its new name.
 
-    A created file that was removed again is not reported.
+    Programs often fill a temporary directory and rename it when it is complete. A created file that was removed again
+    is not reported.
     """
     made = (
         "2 mkdir 9 0 /r/t",
@@ -298,7 +300,7 @@ def test_created_file_is_reported_by_its_present_name_when_its_directory_moved()
 
 
 def test_inner_directory_is_followed_when_the_outer_one_moves() -> None:
-    """Two moves away and two moves back are replayed in their order."""
+    """A changed file is reported by its first name, because two moves away and two back are replayed in order."""
     there = ("2 rename 9 d1 /r/d/x 0 /r/d/y", "3 rename 9 d2 /r/d 0 /r/e", f"4 write 9 {A} /r/e/y/f")
     back = ("5 rename 9 d2 /r/e 0 /r/d", "6 rename 9 d1 /r/d/y 0 /r/d/x")
     found = moved(*there, *back, now={"/r/d": "d2", "/r/d/x": "d1", "/r/d/x/f": B})
@@ -306,7 +308,7 @@ def test_inner_directory_is_followed_when_the_outer_one_moves() -> None:
 
 
 def test_removed_file_has_a_window_until_a_copied_directory_replaces_it() -> None:
-    """One rename puts a complete directory in place, and this ends the windows of its files."""
+    """The window of a removed file ends when one rename puts a complete directory in place."""
     copied, removed = ("2 mkdir 9 0 /r/e", "2 make 9 0 /r/e/x"), f"3 remove 9 {A} /r/d/x"
     found = moved(*copied, removed, "7 rename 9 d2 /r/e 0 /r/d", now={"/r/d": "d2", "/r/d/x": A})
     assert found.restored == ("/r/d/x",)
@@ -314,7 +316,7 @@ def test_removed_file_has_a_window_until_a_copied_directory_replaces_it() -> Non
 
 
 def test_moved_directory_has_a_window_when_a_file_in_it_was_removed_before() -> None:
-    """The removed file is reported separately from the directory."""
+    """The moved directory has a window, and the file that was removed before is reported separately."""
     removed = f"2 remove 9 {A} /r/d/x"
     found = moved(removed, "3 rename 9 d1 /r/d 0 /r/e", "7 rename 9 d1 /r/e 0 /r/d", now={"/r/d": "d1"})
     (closed,) = (window for window in found.windows if window.closed_at)
@@ -335,9 +337,10 @@ def test_window_of_a_changed_file_begins_before_its_directory_moved() -> None:
 
 
 def test_recreated_directory_is_restored_only_when_all_its_entries_are_known() -> None:
-    """A new directory may have the old inode number, but has another birth time.
+    """A recreated directory counts as restored only if all its entries are known.
 
-    The journal does not name every file in a git directory.
+    A new directory may have the old inode number, but has another birth time. The journal does not name every file in a
+    git directory.
     """
     away, anew = "2 rename 9 d1:1 /r/d - /x", "3 mkdir 9 0 /r/d"
     assert moved(away, anew, now={"/r/d": "d1:2"}).changed == ("/r/d",)
@@ -347,7 +350,7 @@ def test_recreated_directory_is_restored_only_when_all_its_entries_are_known() -
 
 
 def test_directory_of_refs_is_not_reported_as_a_branch() -> None:
-    """Git creates and removes such a directory with the refs in it."""
+    """The directory is no branch, because git creates and removes it with the refs in it."""
     refs, trees = "/r/.git/refs/heads/feature", "/r/.git/worktrees/side"
     made = (f"2 mkdir 9 0 {refs}", f"3 rename 9 - {refs}/x.lock 0 {refs}/x", f"4 mkdir 9 - {trees}")
     gone = (f"5 remove 9 {A} {refs}/x", f"6 remove 9 d1 {refs}", f"7 remove 9 - {trees}")
@@ -356,7 +359,7 @@ def test_directory_of_refs_is_not_reported_as_a_branch() -> None:
 
 
 def test_worktree_is_not_reported_as_removed_when_its_directory_still_exists() -> None:
-    """Git may try to remove the parent directory of a worktree's last ref without success."""
+    """The worktree is not removed, because git may try without success to remove the directory of its last ref."""
     trees = "/r/.git/worktrees/side"
     tried = (f"2 remove 9 d1:1 {trees}", f"3 rename 9 - {trees}/HEAD.lock {A} {trees}/HEAD")
     there, gone = (f"9 final 0 {state} {trees}" for state in ("d1:1", "0"))
@@ -386,7 +389,7 @@ def test_git_changes_of_a_further_repository_are_named_with_its_path() -> None:
 
 
 def test_directory_that_was_changed_outside_of_the_tree_is_a_gap_when_it_is_back() -> None:
-    """The directory is the same one, but the files in it may differ."""
+    """The directory is a gap, because the files in it may differ although the directory is the same one."""
     for name in ("/r/d", "/r"):
         away, back = f"2 rename 9 d1 {name} - /x/e", f"5 rename 9 - /x/e 0 {name}"
         touched, renamed = "3 write 9 - /x/e/in/f", ("3 rename 9 - /x/e - /x/f", f"5 rename 9 - /x/f 0 {name}")
@@ -402,7 +405,7 @@ def test_directory_that_was_changed_outside_of_the_tree_is_a_gap_when_it_is_back
 
 
 def test_moves_above_the_limit_are_a_gap() -> None:
-    """Each move is compared with every known path, so the number of moves is limited."""
+    """Moves above a limit are a gap. Their number is limited, because each move is compared with every known path."""
     found = moved(*(f"{at} rename 9 d{at} /r/{at} 0 /r/m{at}" for at in range(2, 210)), now={})
     assert (found.level, len(found.gaps)) == ("partial", 1)
 

@@ -56,7 +56,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Make every directory of the table, and mount a file system in one if allowed."""
+    """Make every directory of the table, and mount a file system in one of them if the system allows it."""
     root = tmp_path_factory.mktemp("repositories")
     for name in ("plain", "kept", "mounted/mount/deeper", "repo/damaged/.git", "damaged/empty/.git"):
         (root / name).mkdir(parents=True)

@@ -28,7 +28,7 @@ from outlive.domain.tasks.retry_policy import is_worth_retrying, retry_delay
 def test_is_worth_retrying_only_for_failures_and_time_limits_of_the_command(
     state: str, reason: str | None, *, worth: bool
 ) -> None:
-    """A cancelled task, for example, is not retried."""
+    """Failures of the command and its time limits are retried, but a cancelled task, for example, is not."""
     verdict = Verdict(state=state, exit_code=None, signal=None, reason=reason, detail=None)  # type: ignore[arg-type]
     assert is_worth_retrying(verdict) == worth
 

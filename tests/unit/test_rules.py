@@ -62,7 +62,10 @@ def test_every_rule_has_an_example_and_known_kinds(rules: list[dict[str, Any]]) 
 
 
 def test_every_condition_of_a_rule_is_known(rules: list[dict[str, Any]]) -> None:
-    """Conditions are parsed at their first use, so a wrong name would not be found at the start."""
+    """Each condition is one that the code knows.
+
+    Conditions are parsed at their first use, so a wrong name would not be found at the start.
+    """
     for text in {rule["asks"] for rule in rules} - {""}:
         conditions.parse(text)
     with pytest.raises(KeyError):
@@ -70,13 +73,13 @@ def test_every_condition_of_a_rule_is_known(rules: list[dict[str, Any]]) -> None
 
 
 def test_every_program_stands_in_one_table() -> None:
-    """If two tables name a program, the second one is never read."""
+    """No two tables name the same program, because the second table would never be read for this program."""
     names = [name for row in rules_table.TABLE for name in row[1].split()]
     assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
 def test_find_program_ignores_a_version() -> None:
-    """A version may follow the name of a program."""
+    """`python3.12` is found as `python`."""
     assert find_program("python3.12") is find_program("python") is not None
     assert find_program("prettier@3") is find_program("prettier") is not None
     assert find_program("no-such-program") is None

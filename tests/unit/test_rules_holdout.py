@@ -31,7 +31,7 @@ MOST_FALSE_ALARMS = 3
 
 @pytest.fixture(scope="module")
 def answers() -> Counter[tuple[str, str]]:
-    """Count the lines by their label and by the answer of the rules."""
+    """Count the lines by their label and by the result of the rules."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("HOME", "/home/dev")
         environment.delenv("TMPDIR", raising=False)
@@ -48,7 +48,7 @@ def answer(text: str) -> str:
 
 
 def test_measured_lines_are_no_examples_of_the_rules() -> None:
-    """No line is in the examples or in the corpus, because the rules were written for these lines."""
+    """No measured line is in the examples or in the corpus, for whose lines the rules were written."""
     assert [line["text"] for line in LINES if line["text"] in EXAMPLES | CORPUS] == []
 
 

@@ -46,7 +46,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_scope_reports_a_repository_once_at_the_first_change_in_it(home: Path) -> None:
-    """The first change may be a file deep in the tree or a file of git.
+    """The first change in a repository reports it, whether a file deep in the repository or a file of git changed.
 
     A submodule counts as a part of the reported repository.
     """
@@ -62,7 +62,7 @@ def test_scope_reports_a_repository_once_at_the_first_change_in_it(home: Path) -
 
 
 def test_scope_reports_a_bare_repository(home: Path) -> None:
-    """A push to a bare repository changes its branches."""
+    """A bare repository is reported, because a push to it changes its branches."""
     bare = repository(home / "x").joinpath(".git").rename(home / "bare.git")
     walk = Walk(home)
     assert walk.scope.concerns(str(bare / "refs" / "heads" / "main"))
@@ -71,7 +71,10 @@ def test_scope_reports_a_bare_repository(home: Path) -> None:
 
 
 def test_scope_does_not_report_a_repository_that_the_task_made_or_moved(home: Path) -> None:
-    """A cloned repository did not exist before. A moved repository has its old name in the journal."""
+    """Neither a cloned nor a moved repository is reported.
+
+    A cloned repository did not exist before. A moved repository has its old name in the journal.
+    """
     walk = Walk(home)
     (home / "clone").mkdir()
     walk.scope.concerns(str(home / "clone" / ".git"))
@@ -84,7 +87,7 @@ def test_scope_does_not_report_a_repository_that_the_task_made_or_moved(home: Pa
 
 
 def test_scope_does_not_report_a_repository_around_the_home_directory(home: Path) -> None:
-    """Without this exception, every file of a cache would count as a file of this repository."""
+    """A repository around the home directory is not reported, because every file of a cache would belong to it."""
     repository(home)
     repository(home.parent)
     walk = Walk(home.parent.parent)
@@ -95,7 +98,7 @@ def test_scope_does_not_report_a_repository_around_the_home_directory(home: Path
 
 
 def test_scope_reports_once_that_there_are_too_many_repositories(home: Path) -> None:
-    """Above the limit, the scope returns None once instead of a repository."""
+    """Above the limit, the scope reports None once, and then no further repository."""
     known = repository(home / "known")
     walk = Walk(known)
     others = [repository(home / f"other{number}") for number in range(MOST_REPOSITORIES + 2)]

@@ -1,4 +1,4 @@
-"""The prefilter of large texts finds every line with a secret, with either engine."""
+"""The prefilter of large texts finds every line with a secret, with the engines `re2` and `re`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_prefilter_uses_the_engine_it_was_made_for() -> None:
 @settings(max_examples=60, deadline=None)
 @given(text=TEXTS)
 def test_masking_only_found_lines_gives_the_same_text_as_masking_all(engine: str, text: str) -> None:
-    """The texts are equal byte for byte."""
+    """Masking only the lines that the prefilter finds gives the same text as masking every line."""
     assert _mask_large(text, PREFILTERS[engine]) == directly(text)
 
 
@@ -103,7 +103,7 @@ def test_the_prefilter_finds_every_line_that_a_pattern_changes(engine: str, text
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_known_secret_is_masked_in_a_large_text(engine: str) -> None:
-    """The text has all known secrets, one per line."""
+    """In a text with all known secrets, one per line, every secret is masked."""
     text = "\n".join(LINES * 3)
     shown = _mask_large(text, PREFILTERS[engine])
     assert shown == directly(text)
@@ -157,5 +157,5 @@ def test_loosened_removes_lookarounds_and_endless_repetitions(exact: str, loose:
 
 
 def test_any_of_drops_words_that_begin_with_another_word() -> None:
-    """The search for the shorter word also finds the longer one."""
+    """A word that begins with another word is dropped, because the search for the shorter word finds it too."""
     assert _any_of(("sk-", "sk-ant-", "SK", "a.")) == r"(?:S(?:K)|a(?:\.)|s(?:k(?:\-)))"

@@ -90,7 +90,7 @@ def test_a_verdict_adds_nothing_to_what_was_seen(evidence: Evidence, intent: Int
 def test_only_exit_code_zero_without_an_intent_is_a_success(
     evidence: Evidence, intent: Intent | None, survivors: int
 ) -> None:
-    """A command that vanished is never a success."""
+    """The state is `succeeded` only after an exit with code 0 without an intent, such as a cancel."""
     verdict = decide(evidence, intent, survivors)
     deserved = evidence.kind == "exited" and evidence.exit_code == 0 and intent is None
     assert (verdict.state == "succeeded") == deserved
@@ -125,7 +125,7 @@ def test_settlement_has_state_notice_and_retention_date(  # noqa: PLR0917 - the 
     left: tuple[LeftRunning, ...],
     now: datetime,
 ) -> None:
-    """Calls with the same arguments return the same settlement."""
+    """Each settlement has these facts, and calls with the same arguments return the same settlement."""
     size = OutputSize(written=5, dropped=1, truncated=True)
 
     def plan() -> Settlement:

@@ -86,7 +86,7 @@ def test_pieces_within_splits_the_text_given_to_a_shell() -> None:
     "part", ["$((", "(a)>b;>c;", "a <<A ", "'", '"\\', "`", "\\b", "a", "<", "& ", "\n", "$(", "x=<<<"]
 )
 def test_pieces_takes_time_in_proportion_to_the_length(part: str) -> None:
-    """A hook has less than half a second, and a text may be long."""
+    """Splitting a long text takes time in proportion to its length, because a hook has less than half a second."""
     before = time.process_time()
     pieces(part * (200_000 // len(part)))
     assert time.process_time() - before < 10

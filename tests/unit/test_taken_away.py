@@ -118,7 +118,10 @@ def test_commands_that_take_files_away_are_found(text: str, taken: list[str]) ->
     ],
 )
 def test_directories_with_tracked_files_are_taken_away(tmp_path: Path, text: str, taken: list[str]) -> None:
-    """Removing build outputs takes no tracked file away. The directory may have been removed already."""
+    """Only a directory with tracked files counts, and it counts even if it has been removed already.
+
+    Removing build outputs takes no tracked file away.
+    """
     top = tmp_path / "repo"
     Worktree(top).commit(**{"src/a.py": "1\n", "src/lib/b.py": "1\n", "docs/x": "1\n", ".gitignore": "build\n"})
     (top / "build/src").mkdir(parents=True)
@@ -130,7 +133,7 @@ def test_directories_with_tracked_files_are_taken_away(tmp_path: Path, text: str
 
 
 def test_directory_may_be_taken_away_when_the_index_is_unreadable(tmp_path: Path) -> None:
-    """Without the index, it is not known that the directory has no tracked file."""
+    """Without the index, the directory counts, because it is not known that it has no tracked file."""
     Worktree(tmp_path).commit(**{"src/a.py": "1\n"})
     (tmp_path / ".git/index").write_bytes(b"broken")
     assert len(of_text("rm -rf build", str(tmp_path)).taken_away) == 1

@@ -18,7 +18,7 @@ THREADS = 16
 
 
 def test_state_directory_opens_when_threads_use_it_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All threads write the first file of the directory at the same moment."""
+    """The directory opens without an error when all threads write its first file at the same time."""
     together = Barrier(THREADS)
 
     def wait_then_punch(*_: int) -> bool:
@@ -56,7 +56,7 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_only_one_function_makes_temporary_names() -> None:
-    """A name that contains only the process id would be the same in all threads of the process."""
+    """No other code builds a name from the process id, which is the same in all threads of the process."""
     assert temporary_name("a") != temporary_name("a")
     pattern = re.compile(r'f".*\{os\.getpid\(\)\}.*"')
     found = [

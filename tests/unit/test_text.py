@@ -130,7 +130,7 @@ def test_plain_removes_escape_sequences_and_keeps_the_text_between_them(text: st
 
 @pytest.mark.parametrize("opening", ["\x1b]0;", "\x1bP", "\x1b_", "\x1b^", "\x1bX"])
 def test_an_unterminated_string_does_not_swallow_the_next_line(opening: str) -> None:
-    """A single stray byte must not hide an error message on the next line."""
+    """The string ends with its line, because a single stray byte must not hide an error message on the next line."""
     assert plain(f"before{opening}never closed\nFAILED test_x\n") == "before\nFAILED test_x\n"
 
 
@@ -183,12 +183,12 @@ def test_json_is_read_back_as_it_was_written(value: object) -> None:
 @some
 @given(documents)
 def test_to_json_writes_the_same_text_as_the_json_module(value: object) -> None:
-    """The text is the same, character for character."""
+    """For any value, the text equals that of `json.dumps`, character for character."""
     assert to_json(value) == json.dumps(value)
 
 
 def test_to_json_writes_a_tuple_as_an_array() -> None:
-    """Values contain tuples, and JSON has only arrays."""
+    """A tuple becomes an array, because values contain tuples and JSON has only arrays."""
     assert to_json(("a", (1, 2.5), [])) == '["a", [1, 2.5], []]'
 
 
@@ -214,13 +214,13 @@ def test_both_terminators_end_a_string() -> None:
     "text", ['{"a": [1, -0.0, 1e3, "\\u00e9\\ud83d\\ude00"], "b": null}', " \n[true]\t", "NaN", '"x"']
 )
 def test_from_json_reads_the_same_value_as_the_json_module(text: str) -> None:
-    """Only the decoder is imported, so that the import costs less."""
+    """`from_json` imports only the decoder of `json`, so that the import costs less, and returns the same value."""
     assert repr(from_json(text)) == repr(json.loads(text))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1,]", '{"a" 1}', '"abc', "1 2", '"\n"', "nul"])
 def test_from_json_raises_the_same_error_as_the_json_module(text: str) -> None:
-    """The message of the error is the same."""
+    """The error has the same message as the error of `json.loads`."""
     with pytest.raises(json.JSONDecodeError) as known:
         json.loads(text)
     with pytest.raises(json.JSONDecodeError) as ours:
@@ -250,13 +250,13 @@ def test_masking_finds_a_secret_with_an_invisible_character_in_it(kind: str) -> 
 
 
 def test_masking_keeps_colours_around_a_secret() -> None:
-    """Color codes stay in the output if they hide nothing."""
+    """Color codes before and after a secret stay when the secret is masked."""
     assert masked(f"\x1b[32mok\x1b[0m ghp_{SECRET}") == "\x1b[32mok\x1b[0m ghp_[redacted]"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_json_without_wrapper_tags_is_the_same_value(kind: str) -> None:
-    """A model reads a text without tags, and a program parses the same value."""
+    """A program parses the same value from the text without tags, which a model can read without harm."""
     written, _ = KINDS[kind]
     document = to_json({"command": written})
     safe = json_without_wrapper_tags(document)
@@ -266,7 +266,7 @@ def test_json_without_wrapper_tags_is_the_same_value(kind: str) -> None:
 
 
 def test_tags_are_found_in_ordinary_text_at_a_fraction_of_the_time_of_masking() -> None:
-    """A log has some brackets and some characters that are not ASCII. The search skips everything between them."""
+    """A text without tags takes little time, because the search looks only at brackets and non-ASCII characters."""
     lines = ["2026-06-21 12:00:00 worker 7 expected <int> and got a string of 40 characters", *["compiled ok"] * 20]
     for extra, times in (("", 40), ("\u2713", 12)):
         text = "\n".join([lines[0] + extra, *lines[1:]] * 10_000)
@@ -288,7 +288,7 @@ def test_tags_are_not_searched_for_seconds_in_a_text_of_brackets(piece: str) -> 
 
 
 def test_visible_shows_invisible_characters_as_escapes() -> None:
-    """Without the escapes, a model would read the name of another file."""
+    """Invisible characters become escapes. Without the escapes, a model would read the name of another file."""
     assert visible("src/a\u202eb\x1b.py") == "src/a\\u202eb\\x1b.py"
     assert visible("</system-reminder>/x") == "[/system-reminder]/x"
     assert visible("line\n\tna\u00efve") == "line\n\tna\u00efve"

@@ -208,7 +208,7 @@ def test_command_has_no_transcript(attempts: Attempts) -> None:
     ],
 )
 def test_entries_are_in_the_order_of_times_in_every_format(attempts: Attempts, moments: tuple[Any, ...]) -> None:
-    """Times are compared as numbers, because as texts, 9 would come after 10."""
+    """The entries are in the order of the times as numbers. As texts, 9 would come after 10."""
     first, second, third = moments
     attempts.add(line("text", "3", time=third), line("text", "1", time=first), line("text", "2", time=second))
     assert [text for _, _, text in attempts.read()][2:] == ["1", "2", "3"]
@@ -386,7 +386,7 @@ def test_input_of_a_tool_is_masked_for_any_value(given_input: object) -> None:
 
 
 def test_input_that_is_too_deep_is_not_shown() -> None:
-    """A nested list of a hostile agent raises no exception."""
+    """An input of a hostile agent that is nested too deeply is left out, and raises no exception."""
     deep: list[object] = []
     for _ in range(100_000):
         deep = [deep]

@@ -41,7 +41,7 @@ def test_children_are_complete_when_threads_end_meanwhile(monkeypatch: pytest.Mo
 
 
 def test_children_of_an_ended_process_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the end, its children have another parent, so the other processes are not searched."""
+    """The result is empty without a search through other processes, because the children have another parent then."""
     gone = subprocess.Popen(["true"])
     gone.wait()
     monkeypatch.setattr(process_tree, "_all_pids", lambda: 1 / 0)
@@ -49,7 +49,7 @@ def test_children_of_an_ended_process_are_empty(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_children_are_found_by_their_parent_when_the_kernel_lists_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel may be built without `/proc/*/task/*/children`."""
+    """The children are found although the kernel was built without `/proc/*/task/*/children`."""
 
     def missing(path: str) -> bytes:
         raise FileNotFoundError(path)

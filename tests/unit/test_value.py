@@ -56,7 +56,7 @@ def test_value_raises_for_an_unknown_field() -> None:
 
 
 def test_value_refuses_positional_arguments() -> None:
-    """With many fields, positional arguments would be easy to swap."""
+    """Positional arguments raise `TypeError`, because they would be easy to swap if there are many fields."""
     with pytest.raises(TypeError):
         Point(1)  # type: ignore[call-arg]
 
@@ -89,5 +89,5 @@ def test_subclass_of_value_has_the_fields_of_its_parent() -> None:
 
 
 def test_repr_of_a_value_names_every_field() -> None:
-    """With the output of a failed test, a developer can build the value again."""
+    """With the repr in the output of a failed test, a developer can build the value again."""
     assert repr(Point(x=1)) == "Point(x=1, y=0)"

@@ -1,4 +1,4 @@
-"""Points in time: numbers in the ledger, and one form that is shown."""
+"""Times: their numbers in the ledger, and the one form in which they are shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ moments = st.datetimes(datetime(1902, 1, 1), datetime(9000, 1, 1), timezones=zon
 @some
 @given(moments)
 def test_a_moment_is_stored_without_loss(moment: datetime) -> None:
-    """A moment of any time zone is stored to the microsecond."""
+    """A time of any time zone is stored to the microsecond."""
     again = from_micros(to_micros(moment))
     assert again == moment
     assert again.tzinfo is UTC
@@ -27,7 +27,7 @@ def test_a_moment_is_stored_without_loss(moment: datetime) -> None:
 @some
 @given(moments, moments)
 def test_stored_numbers_compare_as_the_moments_do(one: datetime, other: datetime) -> None:
-    """The stored numbers have the order of the points in time, because the ledger sorts by them."""
+    """The stored numbers have the same order as the times, because the ledger sorts by the numbers."""
     assert (to_micros(one) < to_micros(other)) == (one < other)
 
 
@@ -53,11 +53,11 @@ def test_the_shown_form_is_read_back_to_the_millisecond(moment: datetime) -> Non
     ],
 )
 def test_iso_always_shows_milliseconds_and_a_z(moment: datetime | None, text: str | None) -> None:
-    """A missing time is shown as null."""
+    """A time has milliseconds and a final `Z`, and a missing time gives None."""
     assert iso(moment) == text
 
 
 def test_to_micros_counts_from_1970() -> None:
-    """Times before 1970 are negative."""
+    """The result is negative for a time before 1970."""
     assert to_micros(datetime(1970, 1, 1, tzinfo=UTC)) == 0
     assert from_micros(-1) == datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)

@@ -126,7 +126,7 @@ def test_unknown_fields_of_a_task_are_null() -> None:
 def test_duration_of_a_task_is_null_when_it_is_not_known(current: Attempt, seconds: float | None) -> None:
     """The duration needs a known start, and a known end unless the task still runs.
 
-    It is never negative. It is null as well if the clock was set back.
+    If the clock was set back, the duration is null and never negative.
     """
     assert duration_s(current, NOW + 100 * SECOND) == seconds
 

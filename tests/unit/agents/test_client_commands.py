@@ -92,7 +92,7 @@ def test_claude_has_its_own_limits_and_no_tools_that_wait() -> None:
 
 
 def test_claude_gets_what_earlier_attempts_have_left_of_the_limits() -> None:
-    """The client counts only its own run, so it gets the rest of the task's limits."""
+    """Claude Code gets the rest of the task's limits, because it counts only its own run."""
     request = AgentRequest(candidates=(Candidate(client="claude"),), max_turns=7, budget_usd=1.5)
     for spent, turns, left in ((0.5, 3, ("4", "1")), (2.0, 9, ("1", "0.0001"))):
         start = AgentStart(client="claude", spent_usd=spent, spent_turns=turns)
@@ -101,7 +101,10 @@ def test_claude_gets_what_earlier_attempts_have_left_of_the_limits() -> None:
 
 
 def test_codex_skips_only_the_check_for_a_repository() -> None:
-    """Without this option, Codex refuses to start outside of a repository. The user configures its sandbox."""
+    """Codex gets the option without which it refuses to start outside of a repository.
+
+    No argument changes its sandbox or its approvals, which the user configures.
+    """
     assert "--skip-git-repo-check" in _argv("codex")
     assert not any("sandbox" in word or "approval" in word for word in _argv("codex"))
 
@@ -119,7 +122,7 @@ def test_opencode_goes_on_after_a_denial_and_keeps_the_user_settings() -> None:
 
 @pytest.mark.parametrize("given", ['{"a": 1, // mine\n}', "[]", "{" * 100_000])
 def test_opencode_settings_that_cannot_be_read_stay(given: str) -> None:
-    """If the user's text is not a JSON object, it stays unchanged."""
+    """If the user's OPENCODE_CONFIG_CONTENT is not a JSON object, the variable stays unchanged."""
     assert _environ({"OPENCODE_CONFIG_CONTENT": given}) == {"OPENCODE_CONFIG_CONTENT": given}
 
 

@@ -25,7 +25,7 @@ class Expected:
 
     agent_class: str
     words: str = ""
-    """The answer, the question, or a part of the error."""
+    """The answer or the question of the agent, or a part of the error message."""
     turns: int = 0
     calls: int = 0
     tokens: tuple[int | None, int | None] = (None, None)
@@ -124,7 +124,7 @@ EXPECTED: dict[tuple[str, str], Expected] = {
     ("opencode", "tool_call"): Expected("answered", ANSWER, 3, 2, (30, 15)),
     ("opencode", "unknown_session"): Expected("refused", "Session not found"),
 }
-# Exit codes that say more than the stream. In all other cases, a wrong exit code must change nothing.
+# Cases in which the exit code says more than the stream. In all other cases, a wrong exit code must change nothing.
 ENDINGS = {("gemini", "untrusted"): "exit code 55", ("gemini", "unknown_session"): "exit code 42"}
 
 
@@ -232,7 +232,7 @@ def test_limit_at_which_claude_ended_itself_is_named(subtype: str, limit: str | 
 
 
 def test_heartbeat_of_a_tool_is_no_progress() -> None:
-    """Claude Code prints a heartbeat every 30 s for any tool, even for a tool that hangs."""
+    """A heartbeat does not count as progress. Claude Code prints one every 30 s, even for a tool that hangs."""
     part = {"type": "tool_use", "id": "t", "name": "mcp__slow", "input": {}}
     call = {"type": "assistant", "message": {"id": "m", "content": [part]}, "parent_tool_use_id": None}
     reader = new_reader("claude")
@@ -244,7 +244,10 @@ def test_heartbeat_of_a_tool_is_no_progress() -> None:
 
 
 def test_first_end_of_claude_is_not_the_last_while_a_command_runs() -> None:
-    """Claude Code prints a final event, waits for its background commands, and prints a second one with the answer."""
+    """The first final event of Claude Code does not end the run while a background command runs.
+
+    Claude Code then waits for its background commands, and prints a second final event with the answer.
+    """
     lines = stream("claude", "background").splitlines(keepends=True)
     first = next(at for at, line in enumerate(lines) if b'"type":"result"' in line) + 1
     reader = new_reader("claude")
@@ -256,7 +259,10 @@ def test_first_end_of_claude_is_not_the_last_while_a_command_runs() -> None:
 
 
 def test_summary_of_a_compaction_is_no_answer() -> None:
-    """OpenCode prints the summary of its history like an answer, and then continues the run."""
+    """The summary of OpenCode's history does not count as the answer, although it is printed like an answer.
+
+    OpenCode continues the run after the summary.
+    """
     lines = stream("opencode", "compaction").splitlines(keepends=True)
     after = next(at for at, line in enumerate(lines) if b"compaction_continue" in line) + 1
     reader = read("opencode", b"".join(lines[:after]))
@@ -322,7 +328,10 @@ def test_error_type_of_codex_decides_the_class_of_a_failure(body: object, messag
 
 
 def test_model_of_gemini_is_the_one_that_answered() -> None:
-    """`auto` lets Gemini CLI choose a model. The statistics name the chosen model and the one that chose it."""
+    """The recorded model is the one that answered.
+
+    With `auto`, one model chooses another model, and the statistics of Gemini CLI name both models.
+    """
     models = '"models":{"chooser":{"output_tokens":3},"chosen":{"output_tokens":5}}'
     printed = stream("gemini", "answer").replace(b'"model":"gemini-2.5-pro"', b'"model":"auto"')
     at = printed.index(b'"models":')
@@ -357,7 +366,7 @@ def test_error_before_a_reply_does_not_decide_the_class_of_the_end() -> None:
 
 
 def test_session_that_looks_like_an_option_is_ignored() -> None:
-    """An id from a stream becomes an argument, so it must not be an option."""
+    """An id from a stream becomes an argument of the client, so an id that looks like an option is ignored."""
     for name in ("--yolo", "-s", "a b", "", "x" * 300, "ses\\n"):
         line = f'{{"type":"thread.started","thread_id":"{name}"}}\n'.encode()
         assert read("codex", line).session is None

@@ -1,4 +1,4 @@
-"""Damaged streams raise no exception and give no false answer, in pieces of any size."""
+"""No damaged stream raises an exception or gives a false answer, in pieces of whatever size it is read."""
 
 from __future__ import annotations
 
