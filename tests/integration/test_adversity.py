@@ -384,7 +384,7 @@ def test_foreground_task_with_a_new_keeper_ends_with_its_session(bench: Bench) -
 
 
 def test_wait_continues_when_the_ledger_is_replaced(bench: Bench) -> None:
-    """If the ledger is replaced by a restored one, `wait` finds its task there and exits as the task ended."""
+    """If the ledger is deleted and restored, `wait` finds its task in the restored ledger and waits for its end."""
     task = bench.launch(until("go"))
     waiter = subprocess.Popen(
         bench.command("wait", task), env=bench.env, cwd=bench.project, stderr=subprocess.PIPE, text=True

@@ -342,7 +342,7 @@ def test_agent_is_refused_when_its_depth_is_not_known(agents: Agents) -> None:
 
 
 def test_model_option_decides_whether_an_agent_is_unstable(agents: Agents) -> None:
-    """With `--model`, only the setting `unstable` of that model counts, and not that of the category's model."""
+    """With `--model`, the setting `unstable` of that model counts, and not the setting of the category."""
     agents.configure(
         more='[agents.categories.quick]\nmodel = "shaky"\nunstable = true\n'
         '[agents.categories.calm]\nmodel = "solid"\n[agents.models.wobbly]\nunstable = true\n'

@@ -119,7 +119,7 @@ def test_cost_of_a_session_is_counted_once_whichever_of_its_tasks_is_continued(a
     "words", [("--model=--yolo",), ("--fallback=other:-x",), ("--client", "bot", "--resume=--yolo")]
 )
 def test_name_that_looks_like_an_option_of_the_client_is_refused(agents: Agents, words: tuple[str, ...]) -> None:
-    """A session name or another name that begins with `-` is refused.
+    """The name of a model or of a session is refused if it begins with `-`.
 
     The client would read the name as an option, for example as an option that allows every tool.
     """

@@ -97,7 +97,7 @@ def test_worktree_with_work_that_git_does_not_report_is_kept(agents: Agents, ste
 
 
 def test_branch_of_a_worktree_that_the_agent_deleted_is_named(agents: Agents) -> None:
-    """If an agent has deleted its worktree, its result names the branch, which still has the agent's commit."""
+    """If an agent has deleted its worktree, its record names the branch, which still has the agent's commit."""
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
     commit = "call git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && rm -rf $PWD"
