@@ -43,7 +43,7 @@ def first_look(bench: Bench, task: str) -> bool:
     """Return whether the first snapshot of a running task is complete and its process has ended.
 
     The snapshot is taken by a fork of the keeper with the lowest CPU priority, which writes to a file without a name.
-    If the command ended before the fork, the keeper would end the fork.
+    If the command ended earlier than the fork, the keeper would kill the fork.
     """
     keeper = bench.keeper(task)
     if any(parent_of(pid) == keeper for pid in processes_named(KEEPER_NAME)):
@@ -625,7 +625,7 @@ def test_drift_of_very_many_touched_files_is_counted(bench: Bench, tree: Worktre
 def test_drift_ignores_files_that_git_keeps_for_itself(bench: Bench, tree: Worktree) -> None:
     """After a stash of very many files, drift is still known.
 
-    ORIG_HEAD and similar files of git are not counted as touched files.
+    Changes of ORIG_HEAD and of similar files of git do not make it unknown.
     """
     tree.commit(**{f"n{number}": "old\n" for number in range(600)})
     for number in range(600):
