@@ -207,7 +207,7 @@ class Beside:
             "resources/unsubscribe": (types.UnsubscribeRequestParams, partial(self.watch, "resources/unsubscribe")),
             "tasks/get": (TaskParams, self.get_task),
             "tasks/update": (UpdateParams, self.update_task),
-            # The suite's scenario for caching requests every kind of list. Without a list of prompts, it would stop early.
+            # The caching scenario requests every kind of list. Without a list of prompts, it would stop too early.
             "prompts/list": (types.PaginatedRequestParams, self.list_prompts),
         }
         self._ours = {name: found.handler for name in methods if (found := server.get_request_handler(name))}

@@ -113,7 +113,10 @@ def test_doctor_finds_a_sandbox_that_ends_tasks(codex: Codex) -> None:
 
 
 def test_doctor_finds_hooks_that_a_setting_disables(gemini: Gemini) -> None:
-    """The doctor finds that a setting unknown to it disables the hooks, because the started client calls no hook."""
+    """The doctor starts the client, and reports that the client called no hook.
+
+    The hooks are disabled by a setting that the doctor does not know.
+    """
     file = gemini.configure()
     file.write_text(file.read_text().replace("{\n", '{\n  "hooksConfig": {"enabled": false},\n', 1))
     gemini.install()

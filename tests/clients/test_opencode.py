@@ -40,7 +40,7 @@ def session_of(client: subprocess.Popen[str]) -> str:
 
 
 def until_asked(opencode: OpenCode, number: int) -> Asked:
-    """Wait until the model has received a given number of requests, and return the last of them."""
+    """Wait until the model has received `number` requests, and return the request with this number."""
     wait_until(lambda: len(opencode.model.asked) >= number, f"request {number}")
     return opencode.model.asked[number - 1]
 
@@ -80,7 +80,7 @@ def test_session_ends_after_one_prompt_and_can_be_continued(opencode: OpenCode) 
 
 
 def test_text_before_a_tool_is_not_the_end_of_a_turn(opencode: OpenCode, tmp_path: Path) -> None:
-    """If the model writes text and then calls a tool, the hook that waits at the text is ended.
+    """If the model writes text and then calls a tool, the turn goes on, and the hook that waits for tasks is ended.
 
     In the API of Anthropic, the text is complete before the client knows the tool call.
     """

@@ -57,10 +57,7 @@ def _opened(pid: int) -> list[str]:
 
 
 def test_new_keeper_ends_a_detached_child_of_the_task(bench: Bench) -> None:
-    """After the first keeper was killed, a cancel still ends a detached child of the task.
-
-    The child has its own Unix session and an empty environment.
-    """
+    """After the first keeper was killed, a cancel also ends a child with its own Unix session and no environment."""
     hidden = "env -i setsid sh -c 'echo $$ > hidden; trap \"\" INT TERM HUP; while :; do sleep 0.3; done' & sleep 90"
     task = bench.launch(hidden)
     path = bench.project / "hidden"
@@ -149,10 +146,7 @@ def test_timeouts_of_sixty_days_are_supported(bench: Bench) -> None:
 
 
 def test_retry_replaces_the_directory_of_an_interrupted_retry(bench: Bench) -> None:
-    """`retry` removes an attempt's directory that has no row in the ledger, and then starts the attempt.
-
-    Such a directory remains if the launcher is killed during a `retry`.
-    """
+    """`retry` replaces the directory of an attempt without a row, which a killed launcher left behind."""
     task = bench.launch("exit 1")
     bench.run("wait", task)
     left = Path(bench.home.bundle(task)) / "attempts" / "2"
@@ -164,10 +158,7 @@ def test_retry_replaces_the_directory_of_an_interrupted_retry(bench: Bench) -> N
 
 
 def test_callers_with_one_key_get_one_task_when_the_first_launcher_was_killed(bench: Bench) -> None:
-    """Twenty callers with one key get the same task, and its command runs once.
-
-    The launcher that created the task was killed before the task had a keeper.
-    """
+    """If the first launcher was killed, twenty callers with its key get one task, which runs once."""
     task = bench.launch("echo x >> ran; sleep 0.3", "--key", "k")
     bench.ok("wait", task)
     (bench.project / "ran").unlink()
@@ -515,10 +506,7 @@ while time.time() < end:
 
 @pytest.mark.parametrize("pause", ["0", "0.001", "0.005", "0.02"])
 def test_cancel_ends_a_process_that_forks_and_exits_repeatedly(bench: Bench, pause: str) -> None:
-    """`cancel` ends a process that forks and exits again and again.
-
-    The process has a new id at each check, so `cancel` signals the process group.
-    """
+    """`cancel` ends a process that forks and exits repeatedly, because it signals the process group."""
     (bench.project / "hop.py").write_text(HOP)
     task = bench.launch(f"{sys.executable} hop.py {pause} & sleep 60")
     wait_until(lambda: "ready" in bench.ok("output", task), "the first fork of the process")
@@ -555,10 +543,7 @@ def _hoppers(bench: Bench) -> list[str]:
 
 
 def test_timeout_excludes_the_launchers_wait_for_the_ledger(bench: Bench) -> None:
-    """The timeout of a task begins only after its launcher got the ledger's lock.
-
-    So a task has its full time even if the launcher waits longer for the lock than the timeout.
-    """
+    """A task has its full timeout even if its launcher waits longer than that for the ledger's lock."""
     bench.ok("list")
     database = apsw.Connection(bench.home.ledger)
     database.execute("BEGIN IMMEDIATE")
@@ -710,10 +695,7 @@ print(len(tasks), [task.exit_code for task in tasks].count(3), hints)
 
 @pytest.mark.parametrize("limit", [10, 18, 20, 22])
 def test_sdk_launches_eight_tasks_or_names_the_limit_when_descriptors_are_few(bench: Bench, limit: int) -> None:
-    """A program with few file descriptors can launch eight tasks, or gets an error that names the limit.
-
-    Idle keepers do not use up the descriptors of the program.
-    """
+    """With few file descriptors, a program can launch eight tasks, or gets an error that names the limit."""
     done = subprocess.run(
         [sys.executable, "-c", FEW, str(limit)],
         env=bench.env,

@@ -1,7 +1,4 @@
-"""Comparing all files before and after a task.
-
-A comparison finds changes, but not who made them.
-"""
+"""Comparing all files before and after a task, which finds changes but not who made them."""
 
 from __future__ import annotations
 
@@ -80,10 +77,7 @@ def hows(bench: Bench, found: Any) -> dict[str, str]:
 
 @can_observe
 def test_changes_by_another_process_are_unattributed(bench: Bench, tree: Worktree) -> None:
-    """A file that another process changes while the task runs is unattributed.
-
-    A change by the task itself is not unattributed.
-    """
+    """A file that another process changes while the task runs is unattributed. The task's own changes are not."""
     task = begun(bench, "echo more >> a; mkdir -p out/deep; touch out/deep/file src/made")
     tree.write("b", "another\n")
     tree.write("new")
@@ -101,10 +95,7 @@ def test_changes_by_another_process_are_unattributed(bench: Bench, tree: Worktre
 def test_changes_after_the_reported_ending_are_no_effects(
     bench: Bench, tree: Worktree, options: tuple[str, ...]
 ) -> None:
-    """A caller's changes after the task's reported end are not listed as effects.
-
-    This also holds for changes before the second snapshot is complete.
-    """
+    """A caller's changes after the reported ending are no effects, even before the second snapshot is complete."""
     for number in range(8000):
         tree.write(f"many/{number // 100}/{number}", f"{number}\n")
     tree.commit()
@@ -158,10 +149,7 @@ def test_commit_by_another_process_during_the_task_is_drift(bench: Bench, tree: 
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_drift_is_unknown_until_the_comparison_is_complete(bench: Bench) -> None:
-    """A notice says that drift is unknown while the keeper compares.
-
-    It also says so if the keeper has ended without comparing.
-    """
+    """A notice says that drift is unknown while the keeper compares, or if the keeper ended without comparing."""
     begin(bench, "s-1")
     task = begun(bench, "true", "--session", "s-1")
     compared(bench, task)
@@ -179,10 +167,7 @@ def test_drift_is_unknown_until_the_comparison_is_complete(bench: Bench) -> None
 
 @can_observe
 def test_commit_by_the_task_itself_is_no_drift(bench: Bench, tree: Worktree) -> None:
-    """A commit by the task is not reported as drift.
-
-    This also holds with `--observe compare`, although then it is not known who made the commit.
-    """
+    """A commit by the task is not drift, even with `--observe compare`, where its author is not known."""
     del tree
     for options in ((), ("--observe", "compare")):
         task = begun(bench, "echo more >> b; git commit -q -a -m more", *options)
@@ -206,10 +191,7 @@ def test_commit_by_another_process_is_reported_when_the_task_changed_the_index(b
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_change_before_a_late_first_snapshot_is_reported(bench: Bench) -> None:
-    """A file that was changed before a late first snapshot is found by its times.
-
-    The effects also say that the first snapshot was late.
-    """
+    """A file that was changed before a late first snapshot is found by its times, and the delay is reported."""
     task = bench.launch(until(str(bench.root / "go")))
     bench.keeper(task)
     (bench.project / "b").write_text("at once\n")
@@ -222,10 +204,7 @@ def test_change_before_a_late_first_snapshot_is_reported(bench: Bench) -> None:
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_command_that_ends_before_the_first_snapshot_is_not_compared(bench: Bench) -> None:
-    """If a command ends before the first snapshot, its files are not compared.
-
-    The effects then do not say whether other processes changed files.
-    """
+    """If a command ends before the first snapshot, effects do not say whether other processes changed files."""
 
     def short() -> str | None:
         task = bench.launch("true")
@@ -242,10 +221,7 @@ def test_command_that_ends_before_the_first_snapshot_is_not_compared(bench: Benc
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_task_outside_of_a_repository_is_not_compared(bench: Bench) -> None:
-    """If a task runs outside of a repository, its files are not compared.
-
-    The effects then do not say whether other processes changed files.
-    """
+    """If a task runs outside of a repository, its effects do not say whether other processes changed files."""
     task = bench.launch("sleep 0.2", "--cwd", str(bench.root))
     bench.run("wait", task)
     wait_until(lambda: os.path.exists(bench.files(task).after), "the last snapshot")
@@ -257,10 +233,7 @@ def test_task_outside_of_a_repository_is_not_compared(bench: Bench) -> None:
 def test_files_in_a_repository_made_by_the_task_are_not_unattributed(
     bench: Bench, tree: Worktree, *, is_beside: bool
 ) -> None:
-    """Files in a repository that the task created are not listed as unattributed.
-
-    The first snapshot is taken after the task has created the repository.
-    """
+    """Files in a repository that the task created before the first snapshot are not listed as unattributed."""
     place = bench.root / "new"
     place.mkdir()
     touches = ("--touches", str(bench.project / "a")) if is_beside else ()
@@ -281,10 +254,7 @@ def test_files_in_a_repository_made_by_the_task_are_not_unattributed(
 
 
 def test_compared_effects_are_listed_without_an_author(bench: Bench, tree: Worktree) -> None:
-    """With `--observe compare`, the effects list files as changed, removed, created or rewritten.
-
-    They say that it is not known who changed the files.
-    """
+    """With `--observe compare`, the effects list changed files by kind, and say that the author is not known."""
     tree.settle_index()
     task = begun(bench, "echo more >> a; rm src/deep/c.py; touch made; cp b x; mv x b", "--observe", "compare")
     found = compared(bench, task)
@@ -311,10 +281,7 @@ def test_compared_effects_are_listed_without_an_author(bench: Bench, tree: Workt
 def test_first_snapshot_of_a_compared_task_is_from_before_its_command(
     bench: Bench, tree: Worktree, text: str, became: dict[str, str]
 ) -> None:
-    """With `--observe compare`, the command begins after the first snapshot if the snapshot is quick.
-
-    So all changes by the command are found.
-    """
+    """With `--observe compare`, the command begins after a quick first snapshot, so all its changes are found."""
     tree.write("b", "mine\n")
     task = bench.launch(text, "--observe", "compare", env=ENVIRON)
     found = compared(bench, task)
@@ -335,10 +302,7 @@ def test_files_in_a_submodule_are_reported_as_not_compared(bench: Bench, tree: W
 
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_compared_effects_report_refs_that_moved(bench: Bench, tree: Worktree, is_bare: bool) -> None:
-    """With `--observe compare`, the effects report branches, tags, notes and other refs that moved.
-
-    This also holds for a bare repository.
-    """
+    """With `--observe compare`, moved branches, tags, notes and other refs are reported, even in a bare repository."""
     place = bench.root / "bare.git" if is_bare else bench.project
     if is_bare:
         tree.git("clone", "--quiet", "--bare", ".", str(place))
@@ -360,10 +324,7 @@ def test_run_wait_includes_the_comparison(bench: Bench) -> None:
 
 @can_observe
 def test_first_snapshot_is_abandoned_when_the_command_ends_earlier(bench: Bench, tree: Worktree) -> None:
-    """If a command ends before the first snapshot is complete, the process that takes the snapshot is ended.
-
-    The effects contain what was observed of the task.
-    """
+    """If a command ends before the first snapshot is complete, the process that takes the snapshot is ended."""
     for number in range(6000):
         tree.write(f"many/f{number % 60}/{number}")
     tree.commit()
@@ -387,10 +348,7 @@ def test_compared_task_has_no_overlap(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("tree")
 def test_comparison_is_missing_when_the_keeper_died(bench: Bench) -> None:
-    """If the keeper died, the effects of a task with `--observe compare` are unknown.
-
-    No file of a snapshot is left.
-    """
+    """With `--observe compare`, effects are unknown if the keeper died, and no file of a snapshot is left."""
     task = begun(bench, "echo more >> a", "--observe", "compare")
     kill(bench.keeper(task))
     (bench.root / "go").touch()
@@ -443,10 +401,7 @@ def other(bench: Bench) -> Worktree:
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_repository_of_a_declared_path_is_observed_and_compared(bench: Bench, other: Worktree) -> None:
-    """If `--touches` names a path in another repository, changes there are reported.
-
-    The effects distinguish changes by the task from changes by other processes.
-    """
+    """In the repository of a `--touches` path, changes by the task and changes by other processes are reported."""
     text = f"cd {other.path}; mv x z; sleep 0.05; mv z x; echo a >> {bench.project}/a; git commit -q --allow-empty -m m"
     bench.env.update(ENVIRON)
     task = begun(bench, text, "--touches", str(other.path / "x"), "--touches", str(other.path / "none"))
@@ -463,10 +418,7 @@ def test_repository_of_a_declared_path_is_observed_and_compared(bench: Bench, ot
 def test_commit_by_the_task_does_not_hide_a_commit_in_another_repository(
     bench: Bench, tree: Worktree, other: Worktree
 ) -> None:
-    """The effects report the task's own commit with its repository.
-
-    They report a commit by another process in another repository as a move of HEAD.
-    """
+    """A commit by the task, and another process's commit in another repository, are both reported."""
     bench.env.update(ENVIRON)
     text = f"cd {other.path}; echo more >> x; git stash push -q; git commit -q --allow-empty -m m"
     task = begun(bench, text, "--touches", str(other.path))
@@ -529,10 +481,7 @@ def test_file_removed_from_the_index_after_the_task_is_drift(bench: Bench, tree:
 
 @can_observe
 def test_file_changed_and_staged_after_the_task_is_drift(bench: Bench, tree: Worktree) -> None:
-    """A file that is changed and staged after the task is reported as drift.
-
-    If a user only stages changes that the task made, no drift is reported.
-    """
+    """A file that is changed and staged after the task is drift. Staging the task's own changes is no drift."""
     task = begun(bench, "echo mine >> a; echo new > new", "--session", "s-1")
     compared(bench, task)
     tree.git("add", "a", "new")
@@ -548,10 +497,7 @@ def test_file_changed_and_staged_after_the_task_is_drift(bench: Bench, tree: Wor
 
 
 def test_change_between_the_end_and_the_last_snapshot_is_drift_or_unknown(bench: Bench, tree: Worktree) -> None:
-    """A change between the task's end and the last snapshot is reported as drift, or the drift is unknown.
-
-    The change is never taken for a change by the task.
-    """
+    """A change between the task's end and the last snapshot is drift or unknown, and never a change by the task."""
     ended_ns = max(os.lstat(bench.project / name).st_ctime_ns for name in ("a", "b", "src/deep/c.py", "src/deep"))
     with open(bench.root / "first", "w+b") as file:
         keep_first(file.fileno(), [str(bench.project)], (), None, 0)
@@ -605,10 +551,7 @@ def test_drift_in_further_repositories_names_the_repository(bench: Bench) -> Non
 
 @can_observe
 def test_drift_of_very_many_touched_files_is_counted(bench: Bench, tree: Worktree) -> None:
-    """If a task touched 600 files, drift compares 500 of them one by one.
-
-    Drift reports changes of the other files as changes of tracked files of the repository.
-    """
+    """Of 600 touched files, drift compares 500 one by one, and the rest as tracked files of the repository."""
     tree.commit(**{f"n{number}": "old\n" for number in range(600)})
     task = begun(bench, "for f in n*; do echo new > $f; done", "--session", "s-1")
     compared(bench, task)
@@ -623,10 +566,7 @@ def test_drift_of_very_many_touched_files_is_counted(bench: Bench, tree: Worktre
 
 @can_observe
 def test_drift_ignores_files_that_git_keeps_for_itself(bench: Bench, tree: Worktree) -> None:
-    """After a stash of very many files, drift is still known.
-
-    Changes of ORIG_HEAD and of similar files of git do not make it unknown.
-    """
+    """After a stash of very many files, drift is known. ORIG_HEAD and similar files of git do not make it unknown."""
     tree.commit(**{f"n{number}": "old\n" for number in range(600)})
     for number in range(600):
         tree.write(f"n{number}", "fix\n")
@@ -660,10 +600,9 @@ def touched_ns(path: Path) -> int:
 
 @can_observe
 def test_change_of_the_users_git_configuration_is_drift(bench: Bench, tree: Worktree) -> None:
-    """A change of the user's git configuration is reported as drift.
+    """A change of the user's git configuration, of its link's target, or of an included file is reported as drift.
 
-    The configuration may be a link and may include other files. The compared paths are those that git used when the
-    task ran.
+    The compared paths are those that git used when the task ran.
     """
     home = bench.root / "home"
     (home / "kept").mkdir(parents=True)

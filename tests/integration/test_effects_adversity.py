@@ -553,7 +553,7 @@ def test_window_over_very_many_files_is_summarized(bench: Bench) -> None:
     for words in (("gate", "--session", "s-1"), ("hand-off", "--session", "s-1")):
         answer = bench.json(*words)
         (window,) = answer["open_windows"]
-        # Some paths are compared, and the other paths are only counted. The counted paths may include the task's new file.
+        # Some paths are compared, and the others are only counted. The task's new file may be among those others.
         assert window["paths"] == ["many"]
         assert window["paths_below"] == {"many/": window["paths_in_all"] - 1}
         assert window["paths_in_all"] + window["paths_uncompared"] in (2001, 2002)

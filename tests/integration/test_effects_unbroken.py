@@ -161,10 +161,7 @@ def test_command_runs_unobserved_when_its_sandbox_forbids_filters(bench: Bench) 
 
 
 def test_task_is_observed_when_its_sandbox_forbids_pidfd_getfd(bench: Bench) -> None:
-    """Tasks inside and outside of a sandbox that forbids pidfd_getfd are observed.
-
-    Docker's sandbox is an example.
-    """
+    """Tasks inside and outside of a sandbox without pidfd_getfd, such as Docker's, are observed."""
     Worktree(bench.project)
     for _ in range(2):
         found = confine(bench, confined.PIDFD_GETFD)
@@ -483,10 +480,7 @@ def test_command_of_an_unprivileged_user_succeeds_when_keeper_or_witness_is_kill
 def test_summary_names_a_program_that_lost_its_privileges_and_the_option_that_keeps_them(
     outsider: Outsider, mine: Path
 ) -> None:
-    """The summary names a program that ran without its privileges, and the option `--observe compare`.
-
-    With this option, the program keeps its privileges.
-    """
+    """The summary names a program that ran without its privileges, and the option that keeps them."""
     (outsider.root / "setpriv").rename(outsider.root / "gainer")
     hidden = f"x={outsider.root}/gai; $x''ner --reuid=0 id -u || true"
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(mine), hidden)

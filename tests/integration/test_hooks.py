@@ -133,10 +133,7 @@ def test_hook_reports_an_ending_when_payload_fields_have_wrong_types(bench: Benc
 
 @pytest.mark.parametrize("wrong", ["\0", "a\0b", "\ud800"])
 def test_hook_reports_an_ending_when_paths_of_the_payload_are_invalid(bench: Bench, wrong: str) -> None:
-    """A hook reports an ending even if the system does not accept the payload's paths.
-
-    The paths are those of the directory and of the transcript.
-    """
+    """A hook reports an ending even if the system refuses the payload's paths of directory and transcript."""
     task = ended(bench, "exit 3")
     assert task in context(said(call(bench, "claude", "PostToolBatch", cwd=wrong, transcript_path=wrong)))
 
@@ -181,10 +178,7 @@ def test_hook_presents_an_ending_with_results_and_acknowledges_it_at_the_end_of_
 
 
 def test_claude_batch_acknowledges_the_notice_of_the_batch_before(bench: Bench) -> None:
-    """A batch of Claude Code acknowledges a notice that was presented with the batch before.
-
-    A single call does not acknowledge the notice, because Claude Code asks the model only between batches.
-    """
+    """The next batch of Claude Code acknowledges the notice of the batch before. A single call does not."""
     task = ended(bench)
     assert task in context(said(call(bench, "claude", "PostToolBatch")))
     assert said(call(bench, "claude", "PostToolUse")) == {}
@@ -194,10 +188,7 @@ def test_claude_batch_acknowledges_the_notice_of_the_batch_before(bench: Bench) 
 
 
 def test_sub_agents_receive_and_acknowledge_no_notices(bench: Bench) -> None:
-    """Hooks of sub-agents present and acknowledge no notices.
-
-    Sub-agents have the id of the session, but its notices are for the main agent.
-    """
+    """Hooks of sub-agents present and acknowledge no notices, because the notices are for the main agent."""
     task = ended(bench)
     assert said(call(bench, "claude", "PostToolBatch", agent_id="a1")) == {}
     assert said(call(bench, "claude", "SubagentStop", agent_id="a1")) == {}
@@ -222,10 +213,7 @@ def test_session_of_another_project_receives_no_notice(bench: Bench) -> None:
 def test_resumed_session_is_not_notified_again_when_its_transcript_has_the_notice(
     bench: Bench, clients: Clients
 ) -> None:
-    """A resumed session is not notified again of an ending that its transcript has.
-
-    The transcript proves that the model received the notice before the client died.
-    """
+    """A resumed session is not notified again if its transcript proves that the model received the notice."""
     env = {"CLAUDE_PID": clients.start()}
     transcript = bench.root / "transcript.jsonl"
     said(call(bench, "claude", "SessionStart", source="startup", env=env, transcript_path=str(transcript)))
@@ -240,10 +228,7 @@ def test_resumed_session_is_not_notified_again_when_its_transcript_has_the_notic
 
 
 def test_resumed_session_is_notified_again_when_it_has_no_transcript(bench: Bench, clients: Clients) -> None:
-    """A resumed session without a transcript is notified again.
-
-    Without a transcript, it is not known whether the model received the notice.
-    """
+    """A resumed session without a transcript is notified again, because the model may not have the notice."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     task = ended(bench)
@@ -255,10 +240,7 @@ def test_resumed_session_is_notified_again_when_it_has_no_transcript(bench: Benc
 
 
 def test_hook_reports_a_lost_task_when_its_keeper_was_killed(bench: Bench) -> None:
-    """A hook finds and reports a task whose processes were killed.
-
-    A killed keeper writes nothing to the ledger.
-    """
+    """A hook finds and reports a lost task itself, because a killed keeper writes nothing to the ledger."""
     task = launch(bench, "sleep 600")
     assert said(call(bench, "claude", "PostToolBatch")) == {}
     bench.kill(task, "keeper", "witness", "command")
@@ -268,10 +250,7 @@ def test_hook_reports_a_lost_task_when_its_keeper_was_killed(bench: Bench) -> No
 
 
 def test_hook_reports_an_ending_after_an_earlier_hook_found_none(bench: Bench) -> None:
-    """A hook reports an ending even if an earlier hook has recorded that no task has ended.
-
-    Such a record is valid only until the ledger changes.
-    """
+    """A hook reports an ending even if an earlier hook recorded that there is none, once the ledger has changed."""
     ended(bench)
     said(call(bench, "claude", "Stop"))
     said(call(bench, "claude", "Stop"))
@@ -288,10 +267,7 @@ def test_hook_reports_an_ending_after_an_earlier_hook_found_none(bench: Bench) -
 
 
 def test_clear_hands_tasks_over_to_the_next_session_of_the_process(bench: Bench, clients: Clients) -> None:
-    """After `/clear`, the next session of the same client process receives the endings of the session before.
-
-    The client does not name the session before.
-    """
+    """After `/clear`, the client's next session gets the endings, although the client names no earlier session."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     task = ended(bench)
@@ -301,10 +277,7 @@ def test_clear_hands_tasks_over_to_the_next_session_of_the_process(bench: Bench,
 
 
 def test_session_begins_and_ends_when_its_client_process_cannot_be_seen(bench: Bench) -> None:
-    """A session is recorded even if its client's process id is invalid or from another PID namespace.
-
-    It is then unknown whether the client's process runs.
-    """
+    """A session begins and ends even if its client's process id is invalid or from another PID namespace."""
     for pid in ("1073741824", "x", "-1", ""):
         said(call(bench, "claude", "SessionStart", source="startup", env={"CLAUDE_PID": pid}))
     assert [each["alive"] for each in bench.json("session", "list")["sessions"]] == [None]
@@ -313,10 +286,7 @@ def test_session_begins_and_ends_when_its_client_process_cannot_be_seen(bench: B
 
 
 def test_session_begins_with_a_prompt_when_its_start_was_missed(bench: Bench, clients: Clients) -> None:
-    """If the start of a session was missed, its first prompt records the session.
-
-    The prompt also reports the endings of an earlier session.
-    """
+    """If a session's start was missed, the first prompt records it and reports endings of an earlier session."""
     env = {"CLAUDE_PID": clients.start()}
     earlier: dict[str, Any] = {"session_id": "99999999-2222-3333-4444-555555555555"}
     said(call(bench, "claude", "SessionStart", source="startup", env=env, **earlier))
@@ -330,10 +300,7 @@ def test_session_begins_with_a_prompt_when_its_start_was_missed(bench: Bench, cl
 
 
 def test_boundary_is_recorded_when_there_is_nothing_to_report(bench: Bench, clients: Clients) -> None:
-    """A boundary is recorded even if no ending is reported at it.
-
-    An ending of the earlier session then reaches the session that replaced it.
-    """
+    """A boundary without a report is recorded, so that the new session receives later endings of the old session."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     fresh: dict[str, Any] = {"session_id": "99999999-2222-3333-4444-555555555555"}
@@ -347,10 +314,7 @@ def test_boundary_is_recorded_when_there_is_nothing_to_report(bench: Bench, clie
 
 
 def test_session_end_cancels_foreground_tasks_without_holding_up_the_client(bench: Bench, clients: Clients) -> None:
-    """At a session's end, the hook requests the cancel of foreground tasks, and exits before they have ended.
-
-    Background tasks continue to run.
-    """
+    """At a session's end, the hook cancels foreground tasks without waiting for them. Background tasks continue."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     stubborn = launch(bench, "trap '' INT TERM; echo ready; while :; do sleep 1; done", "--foreground")
@@ -385,10 +349,7 @@ def test_session_end_of_an_old_process_does_not_end_a_resumed_session(bench: Ben
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini", "opencode"])
 def test_stop_hook_does_not_block_an_interactive_session_while_a_task_runs(bench: Bench, client: str) -> None:
-    """In an interactive session, the stop hook prints no answer while a task runs.
-
-    It reports the task's ending at the next stop.
-    """
+    """In an interactive session, the stop hook does not wait for a task, and reports its ending at the next stop."""
     task = launch(bench, until("go"))
     # A Gemini CLI without a terminal is interactive only if an editor talks to it (--acp).
     runs = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[2:]))"
@@ -401,10 +362,7 @@ def test_stop_hook_does_not_block_an_interactive_session_while_a_task_runs(bench
 
 
 def test_stop_hook_blocks_no_more_often_than_the_client_accepts(bench: Bench) -> None:
-    """The stop hook blocks a turn only as often as the client accepts.
-
-    Further endings are reported at the next boundary. For a new turn, the count begins again.
-    """
+    """The stop hook blocks a turn as often as the client accepts. Further endings wait for the next boundary."""
     env = {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "2"}
     told = []
     for turn in range(3):
@@ -446,10 +404,7 @@ def test_stop_hook_blocks_the_session_when_the_ledger_is_lost(bench: Bench, how:
 
 
 def test_stop_hook_blocks_once_while_another_process_restores_the_ledger(bench: Bench) -> None:
-    """While another process restores the ledger, the stop hook blocks the session once.
-
-    Until the ledger is restored, it is not known whether the session has tasks.
-    """
+    """While another process restores the ledger, the stop hook blocks once, because the session may have tasks."""
     task = ended(bench, "exit 3")
     _lose_ledger(bench)
     with Restoring(bench.home.ledger):
@@ -461,10 +416,7 @@ def test_stop_hook_blocks_once_while_another_process_restores_the_ledger(bench: 
 
 
 def test_tool_hook_does_not_wait_until_a_lost_ledger_is_restored(bench: Bench) -> None:
-    """If the ledger is lost, a tool hook exits at once, and says on stderr that the ledger lacks tasks.
-
-    The client waits for this hook.
-    """
+    """If the ledger is lost, a tool hook exits without waiting, and says on stderr that the ledger lacks tasks."""
     ended(bench, "exit 3")
     _lose_ledger(bench)
     done = call(bench, "claude", "PreToolUse", tool_name="Bash", tool_input={"command": "ls"})
@@ -519,10 +471,7 @@ def remove_ledger(bench: Bench) -> Path:
 
 @pytest.mark.parametrize("client", ALL_MODULES)
 def test_hook_does_not_wait_for_a_locked_ledger(bench: Bench, client: str) -> None:
-    """If the ledger is locked, a hook soon exits with code 0 at every event.
-
-    It prints one line on stderr.
-    """
+    """If the ledger is locked, a hook soon exits with code 0 at every event, and prints one line on stderr."""
     ended(bench)
     holder = lock(bench)
     for event in (event for each, event in WAITED_FOR if each == client):
@@ -531,10 +480,7 @@ def test_hook_does_not_wait_for_a_locked_ledger(bench: Bench, client: str) -> No
 
 
 def test_session_end_is_recorded_when_a_locked_ledger_is_released(bench: Bench, clients: Clients) -> None:
-    """If the ledger is locked at a session's end, the end is recorded when the lock is released.
-
-    The client does not wait, because a detached process of the hook waits for the lock.
-    """
+    """If the ledger is locked, a detached process of the hook waits and records the session's end."""
     start: dict[str, Any] = {"source": "startup", "env": {"CLAUDE_PID": clients.start()}}
     said(call(bench, "claude", "SessionStart", **start))
     task = launch(bench, until("go"), "--foreground")
@@ -546,10 +492,7 @@ def test_session_end_is_recorded_when_a_locked_ledger_is_released(bench: Bench, 
 
 @pytest.mark.parametrize("is_corrupt", [False, True])
 def test_advice_is_given_when_the_ledger_is_locked_or_damaged(bench: Bench, is_corrupt: bool) -> None:
-    """A hook gives advice even if the ledger is locked or damaged.
-
-    One line on stderr says what is wrong with the ledger.
-    """
+    """A hook gives advice even if the ledger is locked or damaged. One line on stderr reports the fault."""
     ended(bench)
     if is_corrupt:
         remove_ledger(bench).write_bytes(b"not a ledger" * 1000)
@@ -613,10 +556,7 @@ def test_hook_prints_one_line_when_the_ledger_is_damaged(bench: Bench, client: s
 
 
 def test_session_start_shows_a_damaged_ledger_to_the_user(bench: Bench) -> None:
-    """At a session's start, the hook's answer tells the user that the ledger is damaged.
-
-    Clients do not show stderr to users.
-    """
+    """At a session's start, the answer tells the user of a damaged ledger, because clients do not show stderr."""
     ended(bench)
     remove_ledger(bench).write_bytes(b"not a ledger" * 1000)
     done = call(bench, "claude", "SessionStart", source="startup")
@@ -702,10 +642,7 @@ def test_hook_prints_one_line_when_the_payload_is_malformed(bench: Bench, payloa
 
 
 def test_hook_reads_a_payload_of_3_mb_and_refuses_one_of_17_mb(bench: Bench) -> None:
-    """The hook reads a payload of 3 MB to its end, so the client gets no broken pipe.
-
-    It refuses a payload of 17 MB.
-    """
+    """The hook reads a payload of 3 MB, so the client gets no broken pipe. It refuses a payload of 17 MB."""
     ended(bench)
     assert context(said(call(bench, "claude", "PostToolBatch", tool_calls=["x" * 3_000_000])))
     done = call(bench, "claude", "PostToolBatch", tool_calls=["x" * (17 << 20)])
@@ -723,10 +660,7 @@ def test_hook_reads_a_payload_of_3_mb_and_refuses_one_of_17_mb(bench: Bench) -> 
 def test_hook_reports_endings_when_another_field_has_a_lone_surrogate(
     bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
-    """A hook reports an ending even if another field of the payload has a lone surrogate.
-
-    Such a field cannot be stored, so the hook also prints one line on stderr.
-    """
+    """If a field has a lone surrogate, which cannot be stored, the hook prints one line and reports the ending."""
     ended(bench)
     launch(bench, "sleep 60")
     done = call(bench, "claude", event, **fields)
@@ -761,10 +695,7 @@ def test_hook_needs_little_cpu_time_for_a_huge_payload(bench: Bench, event: str,
 
 @pytest.mark.parametrize("event", ["PostToolBatch", "Stop", "SessionStart"])
 def test_hook_reports_endings_of_very_long_commands(bench: Bench, event: str) -> None:
-    """A hook reports endings of very long commands with little CPU time.
-
-    It masks secrets only in the part of a command that is shown.
-    """
+    """A hook reports very long commands with little CPU time, because it masks only the part that is shown."""
     tasks = [ended(bench, "true " + "token=Zx81kQ2vB7pq b " * 5_000) for _ in range(6)]
     before = os.times()
     told = context(said(call(bench, "claude", event, source="resume", env={"OUTLIVE_HOOK_DEADLINE_S": ""})))
@@ -775,10 +706,7 @@ def test_hook_reports_endings_of_very_long_commands(bench: Bench, event: str) ->
 
 
 def test_hook_creates_no_state_directory_before_a_session_starts(bench: Bench) -> None:
-    """Before a session's start, no hook creates the state directory.
-
-    So hooks leave no files behind for a user who does not use Outlive.
-    """
+    """Before a session's start, no hook creates the state directory, so a user without Outlive gets no files."""
     for event in EVERY[1:]:
         said(call(bench, "claude", event, tool_name="Bash", tool_input={"command": "ls"}))
     assert not bench.state.exists()
@@ -800,10 +728,7 @@ HEAVY = {"json", "re", "argparse", "typing", "dataclasses", "subprocess", "colle
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolBatch", "UserPromptSubmit", "Stop", "SessionStart"])
 def test_hook_imports_no_heavy_module(bench: Bench, event: str) -> None:
-    """A hook does not import modules that take long to load.
-
-    A hook runs at every use of a tool, and needs most of its time for imports.
-    """
+    """A hook imports no slow module. It runs at every use of a tool, and most of its time goes into imports."""
     ended(bench)
     said(call(bench, "claude", "PostToolBatch"))
     said(call(bench, "claude", "PostToolBatch"))
@@ -837,10 +762,7 @@ def test_hook_imports_no_heavy_module(bench: Bench, event: str) -> None:
 def test_gemini_prompt_reports_endings_after_events_whose_answers_are_not_shown(
     bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
-    """If Gemini CLI does not show the answer at an event, the next prompt has the hand-off with the ending.
-
-    At such an event, the notice stays pending.
-    """
+    """If Gemini CLI does not show an event's answer, the notice stays pending until the prompt's hand-off."""
     said(call(bench, "gemini", "SessionStart", source="startup"))
     task = ended(bench, "exit 3")
     assert said(call(bench, "gemini", event, **fields)) == {}
@@ -853,10 +775,7 @@ def test_gemini_prompt_reports_endings_after_events_whose_answers_are_not_shown(
 
 @pytest.mark.parametrize("event", ["AfterTool", "BeforeAgent"])
 def test_gemini_hook_finds_a_summary_in_the_transcript(bench: Bench, tmp_path: Path, event: str) -> None:
-    """After a summary, the Gemini CLI hook gives the model one hand-off.
-
-    No hook event reports the summary, so the hook reads the transcript to find it.
-    """
+    """After a summary, the model gets one hand-off. No event reports the summary, so the hook reads the transcript."""
     task, transcript = launch(bench, until("go"), "--notify", "failure"), tmp_path / "transcript.jsonl"
     goes_on = f'{{"$set":{{"sessionId":"{SESSION}"}}}}\n'
     transcript.write_text(f'{{"sessionId":"{SESSION}"}}\n{goes_on}')
@@ -891,10 +810,7 @@ def test_resumed_session_gets_client_commands_in_its_hand_off(bench: Bench) -> N
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_session_start_calls_no_fsync_when_there_is_nothing_to_report(bench: Bench, tmp_path: Path) -> None:
-    """At a session's start without an ending to report, the hook does not call fsync.
-
-    If a power failure loses the record of the start, the session has ended too.
-    """
+    """A start without a report calls no fsync. A power failure that loses the record also ends the session."""
     said(call(bench, "claude", "SessionStart", source="startup"))
     log = tmp_path / "calls"
     payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": "SessionStart", "source": "resume"}
@@ -918,10 +834,7 @@ def test_session_start_calls_no_fsync_when_there_is_nothing_to_report(bench: Ben
 
 
 def test_tool_hook_parses_no_command_while_running_tasks_changed_nothing(bench: Bench) -> None:
-    """While running tasks have changed no file, a tool hook does not parse the tool's command.
-
-    The hook opens the ledger, and does not import the modules for effects and for parsing.
-    """
+    """While running tasks changed no file, a tool hook imports neither the effects nor the command parser."""
     launch(bench, until("go"))
     loaded = subprocess.run(
         [sys.executable, "-X", "importtime", *bench.command("hook", "claude", "PreToolUse")[1:]],
@@ -966,10 +879,7 @@ def test_command_of_finds_the_subcommand_of_codex_by_its_place(words: str, comma
 
 
 def test_client_lacks_a_terminal_unless_stdin_and_stdout_are_terminals() -> None:
-    """`lacks_terminal` returns True if stdin or stdout of the client is not a terminal.
-
-    For an ended process it returns False.
-    """
+    """`lacks_terminal` returns True if stdin or stdout is not a terminal, and False for an ended process."""
     main, side = os.openpty()
     found, gone = [], 0
     for stdin, stdout in ((side, side), (side, subprocess.DEVNULL), (subprocess.PIPE, side)):

@@ -182,7 +182,7 @@ for name in ("a.py", "", "b.py", "other.py"):
         os._exit(77)
     os.waitpid(child, 0)
 """
-"""A program that starts four children with the same process id. Two execute a program that writes, and one writes itself."""
+"""A program that starts four children with one process id. Two execute a program that writes, and one writes itself."""
 
 
 @pytest.mark.root
