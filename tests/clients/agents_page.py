@@ -1,10 +1,8 @@
 """Run the commands of docs/how-to/agents.md with the real clients, and paste their output into the page.
 
-    python -m tests.clients.agents_page
-
-`make docs-agents` runs this module. The files of the example are in the page, and its commands are in this module.
-Claude Code, Codex and OpenCode run in a temporary home directory against the scripted model, and the model of Codex is
-overloaded.
+`make docs-agents` runs `python -m tests.clients.agents_page`. The files of the example are in the page, and its
+commands are in this module. Claude Code, Codex and OpenCode run in a temporary home directory. A scripted model answers
+their requests, and the model of Codex is overloaded.
 """
 
 from __future__ import annotations
@@ -89,7 +87,7 @@ TEST = "from cart import total\n\n\ndef test_discount_is_not_larger_than_the_sum
 
 
 def answer(asked: Asked) -> list[Reply]:
-    """Return the replies of the example's models to a request."""
+    """Return the replies of the example's models to one request."""
     if asked.path.endswith("/responses"):
         return [Fail(429, "Rate limit reached for gpt-5", "rate_limit_error")]
     if "Make one list" in asked.all:
@@ -154,7 +152,7 @@ class Example:
         tree.commit(**{"cart.py": "def total(prices, discount=0):\n    return sum(prices) - discount\n"})
 
     def transcript(self, steps: tuple[Step, ...]) -> str:
-        """Run commands, and return the commands with their output."""
+        """Run commands, and return a text with each command and its output."""
         return "".join(self._run(step) for step in steps)
 
     def _run(self, step: Step) -> str:
@@ -183,25 +181,25 @@ class Example:
                 self.names[task["description"]] = task["id"]
 
     def _stable(self, printed: str) -> str:
-        """Return an output without the parts that depend on this machine."""
+        """Return an output in which the parts that depend on this machine are removed or replaced."""
         text = printed.replace(str(self.home), HOME).replace(self.machine, "MACHINE")
         return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
     def clean(self) -> None:
-        """End all processes that the example has started."""
+        """End all processes that this example has started."""
         for rig in self.rigs:
             rig.clean()
         self.bench.clean()
 
 
 def commands_of(page: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name of each block of a page, and its commands."""
+    """Yield the name and the commands of each block of a page."""
     for _, name, content, _ in BLOCK.findall(page):
         yield name, [line[2:] for line in content.splitlines() if line.startswith("$ ")]
 
 
 def main() -> None:
-    """Write the outputs into the page."""
+    """Write the outputs of the commands into the page."""
     missing = [kind.name for kind in (Claude, Codex, OpenCode) if not program(kind.name).exists()]
     if missing:
         raise SystemExit(f"not installed: {', '.join(missing)}\nhint: make test-clients installs the clients")

@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Rig)
 
 @pytest.fixture
 def model() -> Iterator[Model]:
-    """Start a model that gives the answers of the test."""
+    """Start a scripted model, whose replies the test sets."""
     with Model() as running:
         yield running
 
@@ -40,16 +40,16 @@ def rig(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[
 
 @pytest.fixture(params=(Claude, Codex, Gemini, OpenCode), ids=lambda kind: kind.name)
 def answering(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[Rig]:
-    """Return each client that can answer one prompt and exit.
+    """Return, in turn, each client that can answer one prompt and exit.
 
-    Each has a home directory of its own.
+    Each client has a home directory of its own.
     """
     yield from _rig(request.param, bench, model)
 
 
 @pytest.fixture(params=(Claude, Codex, Gemini, OpenCode, OpenClaw), ids=lambda kind: kind.name)
 def configured(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[Rig]:
-    """Return every client, configured by its user and with Outlive installed.
+    """Return each client in turn, configured by its user and with Outlive installed.
 
     The client has not been started yet. Clients that use plugins instead of hooks are included.
     """
@@ -87,7 +87,7 @@ def opencode(bench: Bench, model: Model) -> Iterator[OpenCode]:
 def openclaw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenClaw]:
     """Return OpenClaw with Outlive installed and its gateway running.
 
-    All tests of a module share it, because starting the gateway takes long.
+    All tests of a module use this instance, because a gateway takes long to start.
     """
     bench = Bench(tmp_path_factory.mktemp("openclaw"))
     with Model() as model:

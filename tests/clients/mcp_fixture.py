@@ -1,9 +1,7 @@
-"""The server for the conformance suite: Outlive's server over HTTP, and the suite's tools.
+"""The server for the MCP conformance suite: Outlive's server over HTTP, with the tools of the suite.
 
-`python -m tests.clients.mcp_fixture PORT`
-
-The suite cannot send a token, so this fixture adds the token to each request. Apart from this, the server is the
-one that `outlive mcp --http` runs.
+`python -m tests.clients.mcp_fixture PORT` starts the server. The suite cannot send a token, so this fixture adds the
+token to each request. Apart from this, the server is the one that `outlive mcp --http` runs.
 """
 
 from __future__ import annotations
@@ -23,21 +21,21 @@ if TYPE_CHECKING:
 
 
 class WithToken:
-    """An application that adds the token to the requests of a client without one."""
+    """A web application that adds the token to requests of a client that cannot send it."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
         self._header = (b"authorization", f"Bearer {token}".encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on, with the token in its headers."""
+        """Pass one request on to the server, with the token in its headers."""
         if scope["type"] == "http":
             scope = {**scope, "headers": [*scope["headers"], self._header]}
         await self._app(scope, receive, send)
 
 
 def main() -> None:
-    """Serve until this process is killed."""
+    """Run the server until this process is killed."""
     home = open_home(os.environ)
     listening = http.listen(int(sys.argv[1]))
     server = build_server(home, os.environ, os.getcwd(), is_distant=True, tools=(*TOOLS, *OURS))

@@ -54,7 +54,7 @@ SCHEMA_2020 = {
 
 
 class Anything(Arguments):
-    """The arguments that the suite gives to any tool."""
+    """All arguments that the suite may give to its tools."""
 
     seconds: float = 0
     label: str = ""
@@ -86,7 +86,7 @@ def _tool(name: str, command: Callable[[Anything], str | list[str]] | None = Non
     )
 
 
-# The suite has tasks that ask the client a question, which tasks of Outlive never do. The command of such a task waits
+# Some tasks of the suite ask the client a question. Tasks of Outlive never ask. The command of such a task waits
 # until the fixture has received the answer.
 UNTIL_ANSWERED = "while ! [ -e answered-$OUTLIVE_TASK ]; do sleep 0.05; done"
 QUESTIONS = {"confirm_delete": 1, "multi_input": 2}
@@ -167,25 +167,25 @@ WATCHED = "test://watched-resource"
 
 
 class Asking:
-    """The tasks that wait for an answer of the client.
+    """The tasks that wait until the client has answered their questions.
 
-    Outlive's server runs the task. This class adds the question to the task's document until the client has answered.
+    Outlive's server runs these tasks. This class adds the open questions to the document of a task.
     """
 
     def __init__(self) -> None:
         self._open: dict[str, dict[str, Any]] = {}
 
     def begins(self, task: str, questions: int) -> None:
-        """Add a new task with its number of questions."""
+        """Add a new task that asks this number of questions."""
         self._open[task] = {f"question-{number}": _question() for number in range(questions)}
 
     def seen(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer of `tasks/get`, with the open questions of the task added."""
+        """Return the result of `tasks/get` with the open questions of the task."""
         waiting = self._open.get(found["taskId"])
         return {**found, "status": "input_required", "inputRequests": waiting} if waiting else found
 
     def answered(self, task: str, names: Iterable[str]) -> None:
-        """Remove answered questions. After the last one is answered, let the command go on."""
+        """Remove answered questions of a task. When no question is open, let the task's command continue."""
         waiting = self._open.get(task, {})
         for name in names:
             waiting.pop(name, None)
@@ -194,7 +194,7 @@ class Asking:
 
 
 class Beside:
-    """The handlers of the suite's tools, which pass other requests to Outlive's server."""
+    """The handlers of the suite's tools. They pass all other requests to Outlive's server."""
 
     def __init__(self, server: Server[Any]) -> None:
         self._asking = Asking()
@@ -207,7 +207,7 @@ class Beside:
             "resources/unsubscribe": (types.UnsubscribeRequestParams, partial(self.watch, "resources/unsubscribe")),
             "tasks/get": (TaskParams, self.get_task),
             "tasks/update": (UpdateParams, self.update_task),
-            # The scenario of caching requests every kind of list. Without a list of prompts, it would stop too early.
+            # The caching scenario requests every kind of list. Without a list of prompts, it would stop too early.
             "prompts/list": (types.PaginatedRequestParams, self.list_prompts),
         }
         self._ours = {name: found.handler for name in methods if (found := server.get_request_handler(name))}
@@ -244,7 +244,7 @@ class Beside:
         return found.model_copy(update={"tools": [*found.tools, *theirs]})
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> HandlerResult:
-        """Read a resource of the suite, or else a resource of Outlive, by its address."""
+        """Return the content of a resource of the suite or of Outlive."""
         found = RESOURCES.get(str(params.uri))
         if found is None:
             return await self._ours["resources/read"](ctx, params)
@@ -253,7 +253,7 @@ class Beside:
     async def watch(
         self, method: str, ctx: Context, params: types.SubscribeRequestParams | types.UnsubscribeRequestParams
     ) -> HandlerResult:
-        """Subscribe to the output of a task, which is the suite's watched resource."""
+        """Subscribe to a resource, or unsubscribe. The suite's watched resource stands for the output of a task."""
         uri = self._watched if str(params.uri) == WATCHED else params.uri
         return await self._ours[method](ctx, params.model_copy(update={"uri": uri}))
 
@@ -270,5 +270,5 @@ class Beside:
         return acknowledged
 
     async def list_prompts(self, _: Context, __: object) -> HandlerResult:
-        """List no prompts."""
+        """Return an empty list of prompts."""
         return types.ListPromptsResult(prompts=[])

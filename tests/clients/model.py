@@ -1,4 +1,4 @@
-"""A model on loopback that gives the answers of a test, in each client's API.
+"""A scripted model on loopback, which gives the replies that a test defines, in each client's API.
 
 A test provides a function from a request to its replies. Every request is kept, so that a test can check the whole text
 that the model received.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Say:
-    """A reply of text."""
+    """A reply that is text."""
 
     text: str
 
@@ -52,7 +52,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Fail:
-    """A failure of the server instead of a reply."""
+    """An error of the model's server in place of a reply."""
 
     status: int
     message: str
@@ -74,12 +74,12 @@ class Asked:
 
     @property
     def all(self) -> str:
-        """The whole text that the model receives."""
+        """The whole text of the request."""
         return "\n".join(text for _, text in self.texts)
 
     @property
     def last(self) -> str:
-        """The text that is new since the model's last reply."""
+        """The text of the request that follows the model's last reply."""
         news: list[str] = []
         for who, text in reversed(self.texts):
             if who == "model":
@@ -94,14 +94,14 @@ class Asked:
 
     @property
     def has_tools(self) -> bool:
-        """Whether the request belongs to the conversation.
+        """Whether the request is part of the conversation, so that it offers tools.
 
         Clients also send requests without tools, for example for a title.
         """
         return bool(self.body.get("tools"))
 
     def offers(self, use: Use) -> bool:
-        """Return whether the request offers a tool to the model.
+        """Return whether the request offers the tool of a given call to the model.
 
         Some clients do not wait for the MCP servers before their first request.
         """
@@ -109,7 +109,7 @@ class Asked:
 
 
 class Model:
-    """The server of the model, as a context that runs it in a thread."""
+    """The server of the scripted model. As a context manager, it runs in a thread."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
@@ -120,7 +120,7 @@ class Model:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     def reply(self, asked: Asked) -> list[Say | Use | Pause | Fail]:
-        """Return the replies to a request, after their delays."""
+        """Wait for the delays of the replies to a request, and return the replies."""
         if not asked.has_tools:
             return [Say("a title")]
         self.asked.append(asked)
@@ -149,13 +149,13 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Exchange(BaseHTTPRequestHandler):
-    """One request and its response."""
+    """One HTTP request and its response."""
 
     protocol_version = "HTTP/1.1"
     server: _Server
 
     def log_message(self, *_: object) -> None:
-        """Log nothing on stderr."""
+        """Do not log requests on stderr."""
 
     def do_HEAD(self) -> None:
         """Answer a client that checks whether the server is up."""
@@ -166,7 +166,7 @@ class _Exchange(BaseHTTPRequestHandler):
         self._json({"data": [], "models": []})
 
     def do_POST(self) -> None:
-        """Answer with the replies of the model."""
+        """Send the replies of the model."""
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
         path = self.path.partition("?")[0]
         speak = _dialect(path)

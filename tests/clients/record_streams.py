@@ -1,9 +1,8 @@
-"""Record the output of the real clients, as the corpus of `tests/unit/agents`.
+"""Record the output of the real clients for the tests in `tests/unit/agents`.
 
-    python -m tests.clients.record_streams [CLIENT [CASE]...]
-
-Each case runs the command line of the client's adapter against the scripted model. Standard output and standard error
-go into one file, as for a task.
+`python -m tests.clients.record_streams [CLIENT [CASE]...]` records all cases, or the named ones. Each case runs the
+command line of the client's adapter against the scripted model. Standard output and standard error go into one file, as
+for a task.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def _status(status: int, kind: str, message: str, **headers: str) -> Callable[[R
 
 
 def _once(*uses: Callable[[Rig], Use]) -> Callable[[Rig], Callable[[Asked], list[Reply]]]:
-    """Return a model that calls tools one after the other, and then answers."""
+    """Return a model that calls the given tools one after the other, and then answers."""
 
     def of(rig: Rig) -> Callable[[Asked], list[Reply]]:
         return lambda asked: [uses[asked.results](rig)] if asked.results < len(uses) else [Say(ANSWER)]
@@ -70,7 +69,7 @@ def _once(*uses: Callable[[Rig], Use]) -> Callable[[Rig], Callable[[Asked], list
 
 
 def _background(_: Rig) -> Callable[[Asked], list[Reply]]:
-    """Return a model that starts a command in the background, ends its turn, and answers when the command ends."""
+    """Return a model that starts a background command, ends its turn, and answers when the command ends."""
 
     def answer(asked: Asked) -> list[Reply]:
         if not asked.results:
@@ -117,7 +116,7 @@ _FOR_ONE = {"untrusted": "gemini", "background": "claude", "compaction": "openco
 
 
 def record(name: str, case: str) -> None:
-    """Run one case of a client, and write the client's output into a file of the corpus."""
+    """Run one case of a client, and write the client's output into a file for the unit tests."""
     with tempfile.TemporaryDirectory(prefix="streams-") as root, Model() as model:
         bench = Bench(Path(root))
         rig = RIGS[name](bench, model)
@@ -146,12 +145,12 @@ def record(name: str, case: str) -> None:
 
 
 def assigns(name: str) -> bool:
-    """Return whether the client takes the id of a new session."""
+    """Return whether Outlive can choose the id of a new session of this client."""
     return new_adapter(name).assigns_session
 
 
 def run(rig: Rig, start: AgentStart, prompt: str, case: str = "") -> tuple[str, str]:
-    """Return the output of a client, and how the client ended."""
+    """Run a client to its end, and return its output and how it ended."""
     is_narrow = case == "denied"
     if case == "compaction":  # each reply of the model is too long for this context
         file = rig.home / ".config/opencode/opencode.json"
@@ -197,7 +196,7 @@ def _session_of(name: str, printed: str) -> str | None:
 
 
 def shorten(line: str) -> str:
-    """Return a line with long texts and lists cut, if it is JSON."""
+    """Return a line of output. If the line is JSON, its long texts and lists are cut."""
     try:
         return json.dumps(_short(json.loads(line)), ensure_ascii=False, separators=(",", ":"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Real clients, each in a home directory of its own, and with a scripted model.
+"""Real clients, each in a home directory of its own, with a scripted model.
 
 Outlive is installed as a user installs it.
 """
@@ -40,7 +40,7 @@ def program(name: str) -> Path:
 
 
 class Rig:
-    """One user with one client: home directory, project and environment."""
+    """One user with one client: the home directory, the project and the environment."""
 
     name = ""
     is_woken = True
@@ -62,21 +62,18 @@ class Rig:
     def environment(self) -> dict[str, str]:
         """Return the environment of this user's processes.
 
-        It contains nothing from the environment of the test run.
+        It contains no variable from the environment of the test run.
         """
         path = [str(NODE), str(program(self.name).parent), str(SCRIPT.parent), "/usr/local/bin", "/usr/bin", "/bin"]
         found = {"PATH": ":".join(path), "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
-        # Clients that are built with Bun unpack libraries of 5 to 13 MB into this directory each time, and leave them
-        # there. It is not in the home directory, in which the doctor must not change anything.
+        # Each time a client that is built with Bun starts, it unpacks libraries of 5 to 13 MB and leaves
+        # them in this directory. It is outside of the home directory, in which the doctor must not change any file.
         unpacked = self.bench.root / "unpacked"
         unpacked.mkdir(exist_ok=True)
         return {**found, "BUN_TMPDIR": str(unpacked)}
 
     def configure(self) -> Path:
-        """Write the client's configuration, as its user would.
-
-        Returns the file into which Outlive is installed.
-        """
+        """Write the client's configuration, as its user would, and return the file that `install` will change."""
         raise NotImplementedError
 
     def install(self, *options: str) -> None:
@@ -92,11 +89,11 @@ class Rig:
         return self.shell(f"cat {path}")
 
     def tool(self, name: str, **given: Any) -> Use:
-        """Return a call of a tool of Outlive's MCP server, under the name that this client uses."""
+        """Return a call of a tool of Outlive's MCP server. Each client has its own names for such tools."""
         raise NotImplementedError
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """Start a client that answers one prompt and exits."""
+        """Start the client with one prompt, after which it exits."""
         raise NotImplementedError
 
     def begin(self, prompt: str) -> subprocess.Popen[str]:
@@ -112,7 +109,7 @@ class Rig:
         return self._at_a_terminal(self.words_at_a_terminal(prompt, *words))
 
     def run_at_a_terminal(self, *words: str) -> Terminal:
-        """Start the client in a terminal with exactly these options."""
+        """Start the client in a terminal with the given options and no others."""
         return self._at_a_terminal([str(program(self.name)), *words])
 
     def _at_a_terminal(self, words: list[str]) -> Terminal:
@@ -122,7 +119,7 @@ class Rig:
         return terminal
 
     def prompt(self, terminal: Terminal, text: str) -> Asked:
-        """Enter a prompt, and return the request that the model receives for it."""
+        """Enter a prompt, and return the request that the client then sends to the model."""
         before = len(self.model.asked)
         terminal.enter(text, lambda: len(self.model.asked) > before)
         return self.model.asked[before]
@@ -132,7 +129,7 @@ class Rig:
         raise NotImplementedError
 
     def start(self, *words: str, cwd: Path | None = None, **options: Any) -> subprocess.Popen[str]:
-        """Start a client that the test or `clean` ends."""
+        """Start the client. If the test does not end it, `clean` does."""
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         env = {**self.bench.env, "PWD": str(cwd or self.bench.project)}
         given = {"cwd": cwd or self.bench.project, "env": env, **pipes, **options}
@@ -141,7 +138,7 @@ class Rig:
         return client
 
     def finish(self, client: subprocess.Popen[str]) -> str:
-        """Wait until a client has succeeded, and return its output."""
+        """Wait until the client exits with success, and return its output."""
         out, err = client.communicate(timeout=PATIENCE_S)
         assert client.returncode == 0, (client.returncode, out[-2000:], err[-2000:])
         return out
@@ -164,7 +161,7 @@ class Rig:
                     stream.close()
 
     def hand_offs(self, told: str) -> int:
-        """Count the hand-offs in a text."""
+        """Return the number of hand-offs in a text."""
         return told.count("Hand-off of background tasks")
 
     def until_idle(self) -> None:
@@ -173,31 +170,31 @@ class Rig:
             wait_until(lambda: list(self.bench.state.glob("*/hooks/*.watch")), "the watcher")
 
     def is_cleared(self, _: Terminal) -> bool:
-        """Return whether a new session has replaced the one in the terminal."""
+        """Return whether a new session has replaced the earlier session in the terminal."""
         return any(each["ended_at"] for each in self.bench.json("session", "list")["sessions"])
 
     def notices(self, task: str) -> dict[str, str]:
-        """Return the state of each notice of a task, by kind.
+        """Return the states of the notices of a task, by kind of notice.
 
-        Reading the notices changes no state.
+        Reading the notices does not change their states.
         """
         return {notice["kind"]: notice["state"] for notice in self.bench.show(task)["notices"]}
 
     def only_task(self) -> str:
-        """Wait for the only task, and return its id. A second task is an error."""
+        """Wait until there is a task, and return its id. Raise an error if there is a second task."""
         found = self.tasks(1)
         assert len(found) == 1
         return found[0]
 
     def tasks(self, count: int) -> list[str]:
-        """Wait for a number of tasks, and return their ids, oldest first."""
+        """Wait until there are `count` tasks, and return their ids, oldest first."""
         found = wait_until(
             lambda: (all_ := self.bench.json("list", "--all")["tasks"])[count - 1 :] and all_, "the tasks"
         )
         return [str(task["id"]) for task in reversed(found)]
 
     def stash(self, go: Path) -> str:
-        """Launch a task that stashes a.py of the project until `go` exists.
+        """Launch a task that stashes a.py of the project and restores it when the file `go` exists.
 
         The file b.py is not changed.
         """
@@ -210,17 +207,17 @@ class Rig:
         return task
 
     def until_ended(self, task: str) -> None:
-        """Wait until the task has an ending in the ledger."""
+        """Wait until the end of the task is in the ledger."""
         wait_until(lambda: self.bench.row(task).current.settled_at, "the ending")
 
 
 class Claude(Rig):
-    """Claude Code."""
+    """Claude Code with its configuration and its command lines."""
 
     name = "claude"
 
     def environment(self) -> dict[str, str]:
-        """Return an environment for offline use, which also works for root."""
+        """Return an environment in which Claude Code works offline, even for root."""
         return {
             **super().environment(),
             "ANTHROPIC_BASE_URL": self.model.url,
@@ -231,7 +228,7 @@ class Claude(Rig):
         }
 
     def configure(self) -> Path:
-        """Write the configuration of a user who has a hook of their own."""
+        """Write the configuration of a user who has installed a hook of their own."""
         known = {
             "hasCompletedOnboarding": True,
             "customApiKeyResponses": {"approved": [self.bench.env["ANTHROPIC_API_KEY"][-20:]], "rejected": []},
@@ -257,7 +254,7 @@ class Claude(Rig):
         return Use(f"mcp__outlive__{name}", given)
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """Start a client that answers one prompt and exits."""
+        """Start the client with one prompt, after which it exits."""
         fixed = ("--output-format", "json", "--permission-mode", "bypassPermissions")
         return self.start("-p", prompt, *fixed, *options, cwd=cwd)
 
@@ -275,35 +272,35 @@ class Claude(Rig):
         return [str(program("claude")), "--permission-mode", "bypassPermissions", *words, prompt]
 
     def come_back(self, session: str | None = None) -> Terminal:
-        """Continue a session in a terminal without a prompt, by default the last one."""
+        """Continue a session in a terminal without a prompt. By default, this is the last session."""
         return self._at_a_terminal([*self.words_at_a_terminal("--resume"), session or self._session])
 
     def until_recorded(self, session: str, text: str) -> None:
-        """Wait until the transcript has a text, which stays there if the client is killed."""
+        """Wait until the transcript has a text. The text stays there if the client is killed."""
         wait_until(lambda: text in next(self.home.glob(f".claude/projects/*/{session}.jsonl")).read_text(), text)
 
     def converse(self, *options: str, stdin: IO[str] | int = subprocess.PIPE) -> Conversation:
-        """Start a session that reads prompts from stdin, without a terminal."""
+        """Start a session without a terminal that reads prompts from stdin."""
         fixed = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
         mode = ("--permission-mode", "bypassPermissions")
         return Conversation(self.start("-p", *fixed, *mode, *options, stdin=stdin))
 
 
 class Conversation:
-    """A session that reads one prompt after the other from stdin."""
+    """A session without a terminal that reads one prompt after the other from stdin."""
 
     def __init__(self, client: subprocess.Popen[str]) -> None:
         self.client = client
 
     def say(self, prompt: str) -> None:
-        """Send the next prompt."""
+        """Send a prompt to the session."""
         assert self.client.stdin is not None
         message = {"type": "user", "message": {"role": "user", "content": prompt}}
         self.client.stdin.write(json.dumps(message) + "\n")
         self.client.stdin.flush()
 
     def result(self) -> str:
-        """Wait for the end of the turn, and return its result."""
+        """Wait for the end of the turn, and return the model's answer."""
         assert self.client.stdout is not None
         for line in self.client.stdout:
             event = json.loads(line)
@@ -313,12 +310,12 @@ class Conversation:
 
 
 class Codex(Rig):
-    """Codex."""
+    """Codex with its configuration and its command lines."""
 
     name = "codex"
 
     def environment(self) -> dict[str, str]:
-        """Return an environment with the key of the scripted model's provider."""
+        """Return an environment with the key for the scripted model."""
         return {**super().environment(), "SCRIPTED_KEY": "not-a-key"}
 
     def configure(self) -> Path:
@@ -336,7 +333,7 @@ class Codex(Rig):
         return file
 
     def clean(self) -> None:
-        """Kill every process, including the server that a terminal session leaves behind.
+        """Kill every process, including the server that a session in a terminal leaves running.
 
         The server's program is in the user's home directory.
         """
@@ -350,7 +347,7 @@ class Codex(Rig):
                 kill(int(pid))
 
     def kill(self, client: subprocess.Popen[str]) -> None:
-        """Kill the wrapper and the client behind it."""
+        """Kill the wrapper script and the client that it runs."""
         kill_tree(client.pid)
         client.wait()
 
@@ -359,11 +356,11 @@ class Codex(Rig):
         return Use("exec_command", {"cmd": command})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """Return a call of Outlive's tool, in the namespace of the server."""
+        """Return a call of a tool of Outlive, in the namespace that Codex gives to the server."""
         return Use(name, given, namespace="mcp__outlive")
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """Start a client that answers one prompt and trusts the installed hooks, so that they run."""
+        """Start the client with one prompt, after which it exits. It trusts the installed hooks, so that they run."""
         return self.start("exec", "--skip-git-repo-check", *options, "--json", prompt, cwd=cwd)
 
     def begin(self, prompt: str) -> subprocess.Popen[str]:
@@ -380,17 +377,17 @@ class Codex(Rig):
     def is_cleared(self, terminal: Terminal) -> bool:
         """Return whether the client has shown its greeting again.
 
-        Its hooks run only at the next prompt.
+        After a clear, the hooks of Codex run only at the next prompt.
         """
         return terminal.screen.count(b"OpenAI Codex") > 1
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """Return a command line that keeps the output readable on the screen."""
+        """Return a command line that keeps earlier output on the screen."""
         return [str(program("codex")), "--no-alt-screen", *words, prompt]
 
 
 class Gemini(Rig):
-    """Gemini CLI."""
+    """Gemini CLI with its configuration and its command lines."""
 
     name = "gemini"
     is_woken = False
@@ -398,14 +395,14 @@ class Gemini(Rig):
     compacted = b"ompressed"
 
     def environment(self) -> dict[str, str]:
-        """Return an environment for offline use, in which every folder is trusted."""
+        """Return an environment in which Gemini CLI works offline and trusts every folder."""
         return {
             **super().environment(),
             "GEMINI_API_KEY": "not-a-key",
             "GOOGLE_GEMINI_BASE_URL": self.model.url,
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
             "GEMINI_CLI_NO_RELAUNCH": "true",
-            # Gemini CLI does not say what its shell may do, so its user must allow launches by MCP.
+            # Gemini CLI does not tell Outlive what its shell may do, so its user must allow launches by MCP.
             "OUTLIVE_MCP_RUN": "on",
         }
 
@@ -432,12 +429,12 @@ class Gemini(Rig):
         return Use(f"mcp_outlive_{name}", given)
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """Start a client that answers one prompt and exits."""
+        """Start the client with one prompt, after which it exits."""
         fixed = ("--yolo", "--output-format", "json", "-m", "gemini-2.5-pro")
         return self.start("-p", prompt, *fixed, *options, cwd=cwd)
 
     def begin(self, prompt: str) -> subprocess.Popen[str]:
-        """Start a session, which will be the latest one."""
+        """Start a session. It is then the latest session, which `resume` continues."""
         return self.ask(prompt)
 
     def resume(self, prompt: str) -> subprocess.Popen[str]:
@@ -447,23 +444,24 @@ class Gemini(Rig):
     def is_cleared(self, terminal: Terminal) -> bool:
         """Return whether the screen is complete after the session was cleared.
 
-        The client draws the screen with the hook's name, then without. Text typed before the second drawing is lost.
+        The client draws the screen once with the hook's name and once without. It loses text that is typed before the
+        second drawing.
         """
         drawn = terminal.screen.rpartition(b"SessionStart")[2].count(b"Type your message")
         return drawn > 1 and bool(list(self.bench.state.glob("*/hooks/*.begins")))
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """Return a command line with which the client asks nothing and stays open."""
+        """Return a command line with which the client asks for no permissions and stays open."""
         return [str(program("gemini")), "--yolo", "-m", "gemini-2.5-pro", *words, "-i", prompt]
 
 
 class OpenCode(Rig):
-    """OpenCode."""
+    """OpenCode with its configuration and its command lines."""
 
     name = "opencode"
 
     def environment(self) -> dict[str, str]:
-        """Return an environment for offline use, without updates and downloads.
+        """Return an environment in which OpenCode works offline, without updates and downloads.
 
         The user allows launches by MCP.
         """
@@ -513,7 +511,7 @@ class OpenCode(Rig):
         return Use(f"outlive_{name}", given)
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """Start a client that answers one prompt and exits."""
+        """Start the client with one prompt, after which it exits."""
         return self.start("run", "--format", "json", *options, prompt, cwd=cwd)
 
     def begin(self, prompt: str) -> subprocess.Popen[str]:
@@ -528,16 +526,16 @@ class OpenCode(Rig):
         return self.ask(prompt, "-s", self._session)
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """Return a command line that fills in a prompt without sending it."""
+        """Return a command line that types a prompt into the client without sending it."""
         return [str(program(self.name)), *words, "--prompt", prompt]
 
     def serve(self) -> Server:
-        """Start a server, whose sessions stay between prompts."""
+        """Start a server of OpenCode, whose sessions stay open between prompts."""
         return Server(self.start("serve", "--port", "0", "--hostname", "127.0.0.1"), self.bench.project)
 
 
 class Server:
-    """A server of OpenCode, used as its own user interfaces do."""
+    """A server of OpenCode, called as OpenCode's user interfaces call it."""
 
     def __init__(self, client: subprocess.Popen[str], project: Path) -> None:
         self.client = client
@@ -551,7 +549,7 @@ class Server:
         return str(self.post("/session", {})["id"])
 
     def say(self, session: str, prompt: str) -> None:
-        """Send a prompt without waiting for the answer."""
+        """Send a prompt to a session, and do not wait for the answer."""
         self.post(f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": prompt}]})
 
     def is_idle(self, session: str) -> bool:
@@ -559,15 +557,15 @@ class Server:
         return session not in self.get("/session/status")
 
     def get(self, path: str) -> Any:
-        """Request a path, and return the response."""
+        """Send a GET request for a path, and return the response."""
         return self._call(path, None)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Send a body to a path, and return the response."""
+        """Send a POST request with a body to a path, and return the response."""
         return self._call(path, json.dumps(body).encode())
 
     def delete(self, path: str) -> None:
-        """Delete the object of a path."""
+        """Send a DELETE request for a path."""
         self._call(path, None, "DELETE")
 
     def _call(self, path: str, content: bytes | None, method: str | None = None) -> Any:
@@ -580,7 +578,7 @@ class Server:
 
 
 class OpenClaw(Rig):
-    """OpenClaw: a gateway that keeps running, and turns that are requested over HTTP."""
+    """OpenClaw, with a gateway that keeps running. Tests request turns over HTTP."""
 
     name = "openclaw"
     _token = "of-this-test-only"  # noqa: S105 - only this test can reach the gateway
@@ -595,9 +593,9 @@ class OpenClaw(Rig):
         self.gateway: subprocess.Popen[str] | None = None
 
     def environment(self) -> dict[str, str]:
-        """Return an environment for offline use, without channels.
+        """Return an environment in which OpenClaw works offline, without channels.
 
-        The hooks get more time, because the machine may be busy.
+        The hooks get more time than usual, because the machine may be busy.
         """
         return {
             **super().environment(),
@@ -668,7 +666,7 @@ class OpenClaw(Rig):
         self.kill(self.gateway)
 
     def take_turn(self, prompt: str, session: str, agent: str = "main") -> str:
-        """Run one turn of a session, and return its answer."""
+        """Run one turn of a session, and return the model's answer."""
         content = {"model": f"openclaw/{agent}", "messages": [{"role": "user", "content": prompt}]}
         key = {"x-openclaw-session-key": f"agent:{agent}:{session}"}
         status, said = self._request("POST", "/v1/chat/completions", json.dumps(content), key)
@@ -686,7 +684,7 @@ class OpenClaw(Rig):
         return json.loads(self.finish(self.start(*words)))
 
     def wake(self, session: str, agent: str = "main") -> None:
-        """Wake a session with OpenClaw's command line, as another program would."""
+        """Wake a session with OpenClaw's command line, as a program other than Outlive would."""
         words = ("system", "event", "--text", "look around", "--mode", "now", "--token", self._token)
         self.finish(self.start(*words, "--session-key", f"agent:{agent}:{session}"))
 
@@ -701,10 +699,10 @@ class OpenClaw(Rig):
 
 
 def new_session() -> str:
-    """Return a session id of the kind that clients generate."""
+    """Return a new session id in the form that clients use."""
     return str(uuid.uuid4())
 
 
 def released(path: Path) -> str:
-    """Return a shell loop that ends when a file exists."""
+    """Return a shell loop that waits until a file exists."""
     return f"while ! [ -e {path} ]; do sleep 0.05; done"

@@ -1,6 +1,6 @@
 """Telegram's Bot API on loopback, with one user who writes to the bot.
 
-Every message of the bot is kept.
+Every message that the bot sends is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _POLL_S = 1.0
 
 
 class Telegram:
-    """The server of the Bot API, as a context that runs it in a thread."""
+    """The server of the Bot API. As a context manager, it runs in a thread."""
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
@@ -50,7 +50,7 @@ class Telegram:
         self.updates.put({"update_id": self._count, "message": message})
 
     def answer(self, method: str, given: dict[str, Any]) -> object:
-        """Return the result of a method of the Bot API."""
+        """Return the result of one method of the Bot API."""
         if method == "getMe":
             return {"id": 7, "is_bot": True, "first_name": "bot", "username": "outlive_test_bot"}
         if method == "getUpdates":
@@ -82,20 +82,20 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Exchange(BaseHTTPRequestHandler):
-    """One call of a method."""
+    """One HTTP request for a method of the Bot API."""
 
     protocol_version = "HTTP/1.1"
     server: _Server
 
     def log_message(self, *_: object) -> None:
-        """Log nothing on stderr."""
+        """Do not log requests on stderr."""
 
     def do_GET(self) -> None:
-        """Answer a method without arguments."""
+        """Answer a request for a method without arguments."""
         self.do_POST()
 
     def do_POST(self) -> None:
-        """Answer a method whose arguments are JSON or a form."""
+        """Answer a request for a method whose arguments are JSON or a form."""
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("utf-8", "replace")
         try:
             given = json.loads(content or "{}")

@@ -1,4 +1,4 @@
-"""A terminal for clients that have idle sessions only in a terminal."""
+"""A terminal for clients whose sessions stay idle only in a terminal."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Terminal:
     def enter(self, text: str, is_taken: Callable[[], bool]) -> None:
         """Enter a line, and press the Enter key after a pause, as a person does.
 
-        Text that arrives together with the key would count as pasted. A client that is busy drawing its screen ignores
-        the key, so it is pressed again.
+        The client would take text that arrives together with the key for pasted text. A client that is busy drawing its
+        screen ignores the key, so the key is pressed again.
         """
         os.write(self._fd, text.encode())
         time.sleep(0.5)

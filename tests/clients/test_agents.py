@@ -1,4 +1,7 @@
-"""Real agent clients as background agents: answers, failures, questions, runaways, kills and cancels."""
+"""Real clients as background agents.
+
+The tests cover answers, failures, questions, runaways, kills and cancels.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ FIRST = {"claude": "first", "codex": "first", "gemini": "gemini-2.5-pro", "openc
 SECOND = {"claude": "second", "codex": "second", "gemini": "gemini-2.5-flash", "opencode": "scripted/second"}
 # The arguments with which a user allows the shell tool. Outlive itself never adds such an argument.
 ALLOWED = {"claude": ["--permission-mode", "bypassPermissions"], "codex": [], "gemini": ["--yolo"], "opencode": []}
-# The answers that make each client give up soon because its model is not available.
+# For each client, the model's failure that makes the client give up soon because the model is not available.
 OVERLOAD = {
     "claude": Fail(529, "Overloaded", "overloaded_error"),
     "codex": Fail(429, "Rate limit reached", "rate_limit_error"),
@@ -77,7 +80,7 @@ LONG_S = 240
 
 
 def prepare(rig: Rig, agents: str = "") -> Rig:
-    """Configure a client, and let Outlive's settings allow its shell tool."""
+    """Configure a client, and write settings of Outlive that allow the client's shell tool."""
     file = rig.configure()
     if rig.name == "opencode":
         text = file.read_text()
@@ -96,12 +99,12 @@ def prepare(rig: Rig, agents: str = "") -> Rig:
 
 
 def launch(rig: Rig, prompt: str, *options: str) -> str:
-    """Launch a background agent of this client, and return the id of its task."""
+    """Launch a background agent that uses this client, and return the id of its task."""
     return rig.bench.ok("agent", "--model", FIRST[rig.name], *options, "--", prompt)
 
 
 def ended(rig: Rig, task: str) -> Any:
-    """Wait for the end of a task, and return its document."""
+    """Wait for the end of a task, and return the task's JSON document."""
     done = rig.bench.run("wait", task, "--timeout", "55s")
     for _ in range(LONG_S // 55):
         if done.returncode != 4:
@@ -112,13 +115,16 @@ def ended(rig: Rig, task: str) -> Any:
 
 
 def is_for(asked: Asked, model: str) -> bool:
-    """Return whether a request is for this model."""
+    """Return whether a request is for a given model."""
     name = model.partition("/")[2] or model
     return name == asked.body.get("model") or f"/{name}:" in asked.path
 
 
 def test_agent_answers(answering: Rig) -> None:
-    """The answer, the session, the tokens and the transcript are on record, and the whole prompt has arrived."""
+    """The record has the answer, the session, the tokens and the transcript.
+
+    The model has received the whole prompt.
+    """
     rig = prepare(answering)
     rig.model.answer = lambda asked: [Say("The file is fine.")] if asked.results else [rig.shell("echo looked")]
     prompt = 'Look at "a.py",\nthen say so. $HOME'
@@ -135,7 +141,10 @@ def test_agent_answers(answering: Rig) -> None:
 
 
 def test_overloaded_model_is_replaced_by_the_next_one(answering: Rig) -> None:
-    """The second model answers, and both attempts are on record with their models."""
+    """If the first model is overloaded, the second model answers.
+
+    The record has the model of each attempt.
+    """
     rig = prepare(answering)
     second = SECOND[rig.name]
     rig.model.answer = lambda asked: [Say("from the second")] if is_for(asked, second) else [OVERLOAD[rig.name]]
@@ -146,7 +155,7 @@ def test_overloaded_model_is_replaced_by_the_next_one(answering: Rig) -> None:
 
 
 def test_refused_request_is_not_tried_again(answering: Rig) -> None:
-    """A bad request ends the task at once, even if there are other models to try."""
+    """A bad request ends the task at once, even if the settings name other models."""
     rig = prepare(answering)
     rig.model.answer = lambda _: [Fail(400, "the request has an unknown parameter", "invalid_request_error")]
     shown = ended(rig, launch(rig, "answer", "--fallback", SECOND[rig.name]))
@@ -155,7 +164,7 @@ def test_refused_request_is_not_tried_again(answering: Rig) -> None:
 
 
 def test_question_ends_the_run_and_is_answered_by_resuming(answering: Rig) -> None:
-    """The record has the question, and the answer continues the same session."""
+    """The record has the agent's question, and an answer continues the session."""
     rig = prepare(answering)
 
     def answer(asked: Asked) -> list[Reply]:
@@ -173,7 +182,7 @@ def test_question_ends_the_run_and_is_answered_by_resuming(answering: Rig) -> No
 
 
 def test_runaway_is_ended_and_leaves_no_process(answering: Rig) -> None:
-    """A model that calls the same tool for ever is stopped."""
+    """An agent whose model repeats one tool call for ever is ended, and no process is left."""
     rig = prepare(answering)
     rig.model.answer = lambda _: [rig.shell("echo again")]
     shown = ended(rig, launch(rig, "do it"))
@@ -185,7 +194,7 @@ def test_runaway_is_ended_and_leaves_no_process(answering: Rig) -> None:
 
 
 def test_turn_limit_ends_the_agent(answering: Rig) -> None:
-    """The limit holds for every client, including a client with a turn limit of its own."""
+    """`--max-turns` ends an agent of every client, including a client with a turn limit of its own."""
     rig, numbers = prepare(answering), count()
     rig.model.answer = lambda _: [rig.shell(f"echo {next(numbers)}; sleep 0.5")]
     shown = ended(rig, launch(rig, "do it", "--max-turns", "3"))
@@ -195,7 +204,10 @@ def test_turn_limit_ends_the_agent(answering: Rig) -> None:
 
 
 def test_budget_ends_the_agent(answering: Rig) -> None:
-    """The limit holds if the client reports the cost of a run. For other clients, the limit is refused."""
+    """`--budget` ends an agent if the client reports the cost of a run.
+
+    For other clients, `--budget` is refused.
+    """
     rig, numbers = prepare(answering), count()
     rig.model.answer = lambda _: [rig.shell(f"echo {next(numbers)}; sleep 0.5")]
     words = ("agent", "--model", FIRST[rig.name], "--budget", "0.0005", "--timeout", "60s", "--", "do it")
@@ -212,7 +224,7 @@ def test_budget_ends_the_agent(answering: Rig) -> None:
 
 
 def test_killed_client_continues_in_its_session(answering: Rig, tmp_path: Path) -> None:
-    """After SIGKILL in the middle of a tool, the next attempt resumes the session and answers."""
+    """If a client is killed in the middle of a tool call, the next attempt resumes the session and answers."""
     rig, marker = prepare(answering), tmp_path / "pid"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -236,7 +248,7 @@ def test_killed_client_continues_in_its_session(answering: Rig, tmp_path: Path) 
 
 
 def test_cancel_leaves_no_process_of_a_running_tool(answering: Rig, tmp_path: Path) -> None:
-    """The tool ignores the first signals, and is ended nevertheless."""
+    """A cancel ends a tool's process, even if the process ignores the first signals."""
     rig, marker = prepare(answering), tmp_path / "pid"
     command = f"trap '' INT TERM HUP; echo $$ > {marker}; while :; do sleep 1; done"
     rig.model.answer = lambda _: [rig.shell(command)]
@@ -250,7 +262,7 @@ def test_cancel_leaves_no_process_of_a_running_tool(answering: Rig, tmp_path: Pa
 
 
 def test_agent_goes_on_when_its_launching_session_is_killed(answering: Rig, tmp_path: Path) -> None:
-    """The process that launched the agent is killed with its process group, and the agent answers later."""
+    """An agent answers even if the process that launched it was killed with its process group."""
     rig, go, printed = prepare(answering), tmp_path / "go", tmp_path / "id"
     rig.model.answer = lambda asked: (
         [Say("late answer")] if asked.results else [rig.shell(f"until [ -e {go} ]; do sleep 0.2; done")]
@@ -289,7 +301,7 @@ def processes_of(task: str) -> list[int]:
 
 @pytest.fixture
 def both(bench: Bench, model: Model, claude: Claude) -> Iterator[Rig]:
-    """Return Claude Code with Codex installed beside it, in one home directory."""
+    """Return Claude Code in a home directory in which Codex is installed too."""
     first = claude
     second = Codex(bench, model)
     path = f"{first.environment()['PATH']}:{second.environment()['PATH']}"
@@ -301,7 +313,7 @@ def both(bench: Bench, model: Model, claude: Claude) -> Iterator[Rig]:
 
 
 def test_overloaded_client_is_replaced_by_another_client(both: Rig) -> None:
-    """Codex answers after Claude Code's model was overloaded."""
+    """If the model of Claude Code is overloaded, Codex answers."""
     both.model.answer = lambda asked: [Say("from Codex")] if asked.path.endswith("/responses") else [OVERLOAD["claude"]]
     shown = ended(both, launch(both, "answer", "--fallback", "codex:second"))
     assert [(each["agent"]["client"], each["agent"]["class"]) for each in shown["attempts"]] == [
@@ -311,7 +323,7 @@ def test_overloaded_client_is_replaced_by_another_client(both: Rig) -> None:
 
 
 def test_silent_model_is_replaced_after_the_idle_timeout(answering: Rig) -> None:
-    """If the model does not answer at all, the client is ended after the user's idle timeout."""
+    """If the model does not answer, the client is ended after the idle timeout that the user has set."""
     rig = prepare(answering)
     second = SECOND[rig.name]
     waiting: Callable[[Asked], list[Reply]] = lambda asked: [Say("awake")] if is_for(asked, second) else [Hang(120)]  # noqa: E731
@@ -322,7 +334,10 @@ def test_silent_model_is_replaced_after_the_idle_timeout(answering: Rig) -> None
 
 
 def test_forty_agents_of_a_real_client_end_once_each_while_they_are_killed(claude: Claude) -> None:
-    """Every answer is that of the scripted model, and no process is left. By default, at most five run at once."""
+    """Each of forty agents ends once, with the answer of the scripted model, while their processes are killed.
+
+    No process is left. By default, at most five agents run at the same time.
+    """
     rig, answers = prepare(claude), dict[str, str]()
 
     def answer(asked: Asked) -> list[Reply]:

@@ -1,4 +1,4 @@
-"""Features that only Claude Code has: conversations, plugins and a background."""
+"""Features that only Claude Code has: conversations, plugins and background commands."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def launching(claude: Claude, go: Path) -> Callable[[Asked], list[Reply]]:
-    """Return a model that launches a task and later answers whether it saw the ending.
+    """Return a model that launches a task, and in later replies says whether it saw the task's ending.
 
-    The task fails when `go` exists. The answer is `heard` or `idle`.
+    The task fails when the file `go` exists. The model says `heard` if it saw the ending, and otherwise `idle`.
     """
 
     def answer(asked: Asked) -> list[Reply]:
@@ -36,7 +36,7 @@ def launching(claude: Claude, go: Path) -> Callable[[Asked], list[Reply]]:
 
 
 def test_ending_is_reported_at_the_end_of_the_turn_in_which_the_task_ended(claude: Claude, tmp_path: Path) -> None:
-    """The turn goes on with the ending, which is reported once."""
+    """An ending during a turn is reported once, at the end of the turn, and the turn continues."""
     claude.install()
     go = tmp_path / "go"
 
@@ -56,7 +56,10 @@ def test_ending_is_reported_at_the_end_of_the_turn_in_which_the_task_ended(claud
 
 
 def test_session_receives_the_ending_of_a_task_that_a_client_in_its_task_left(claude: Claude, tmp_path: Path) -> None:
-    """The task runs Claude Code, which launches another task and exits before that task ends."""
+    """The session receives the ending of a task that another Claude Code launched inside the session's own task.
+
+    The inner Claude Code exits before its task ends.
+    """
     claude.install()
     bench, go, own = claude.bench, tmp_path / "go", new_session()
     claude.model.answer = launching(claude, go)
@@ -74,7 +77,10 @@ def test_session_receives_the_ending_of_a_task_that_a_client_in_its_task_left(cl
 
 
 def test_session_gets_a_hand_off_after_compacting_and_clearing(claude: Claude, tmp_path: Path) -> None:
-    """The model learns which task runs. After `/clear`, the session is a new one."""
+    """After a compaction and after `/clear`, the hand-off names the running task.
+
+    After `/clear`, the session is a new one.
+    """
     claude.install()
     go = tmp_path / "go"
 
@@ -110,7 +116,7 @@ def test_session_gets_a_hand_off_after_compacting_and_clearing(claude: Claude, t
 
 
 def test_idle_session_is_woken_once(claude: Claude, tmp_path: Path) -> None:
-    """When the task ends, the session takes one more turn, whose prompt has the ending."""
+    """When the task ends, the idle session takes one more turn, whose prompt has the ending."""
     claude.install()
     go = tmp_path / "go"
     claude.model.answer = launching(claude, go)
@@ -131,7 +137,10 @@ def test_idle_session_is_woken_once(claude: Claude, tmp_path: Path) -> None:
 
 
 def test_conversation_ends_with_its_input_while_a_task_runs(claude: Claude, tmp_path: Path) -> None:
-    """The watcher exits at once. Otherwise Claude Code would wait 30 seconds for the watcher."""
+    """When the input ends while a task runs, the client exits soon.
+
+    The watcher exits at once. Otherwise Claude Code would wait 30 seconds for the watcher.
+    """
     claude.install()
     claude.model.answer = launching(claude, tmp_path / "go")
     session = claude.converse()
@@ -152,7 +161,10 @@ def watchers(claude: Claude) -> int:
 
 
 def test_session_that_two_clients_have_open_is_woken_in_the_surviving_client(claude: Claude, tmp_path: Path) -> None:
-    """One watcher watches for both clients. If it dies with its client, the other client's watcher takes over."""
+    """If two clients have a session open and one client is killed, the session is woken in the other client.
+
+    One watcher watches for the two clients. If it dies with its client, the watcher of the other client takes over.
+    """
     claude.install()
     session, go = new_session(), tmp_path / "go"
     claude.model.answer = launching(claude, go)
@@ -175,7 +187,7 @@ def test_session_that_two_clients_have_open_is_woken_in_the_surviving_client(cla
 
 
 def test_idle_session_is_woken_by_a_hook_when_its_settings_hold_messages(claude: Claude, tmp_path: Path) -> None:
-    """The ending is still reported, and only once."""
+    """With the setting `hold`, messages to a session are kept back. Then a hook reports the ending, and only once."""
     claude.configure()
     settings = claude.home / ".claude/settings.json"
     settings.write_text('{"crossSessionInbound": "hold"}')
@@ -194,7 +206,7 @@ def test_idle_session_is_woken_by_a_hook_when_its_settings_hold_messages(claude:
 
 
 def test_resumed_session_is_woken_before_its_first_turn(claude: Claude, tmp_path: Path) -> None:
-    """The user has resumed the session in a terminal and has typed nothing."""
+    """A session that was resumed in a terminal is woken before its user has typed a prompt."""
     claude.configure()
     claude.install()
     go = tmp_path / "go"
@@ -218,7 +230,10 @@ def test_resumed_session_is_woken_before_its_first_turn(claude: Claude, tmp_path
 
 
 def test_wait_in_a_background_shell_wakes_the_session_and_repeats_no_ending(claude: Claude, tmp_path: Path) -> None:
-    """Claude Code reports the end of `outlive wait --no-ack`, and Outlive the ending."""
+    """If the model waits by `outlive wait --no-ack` in the background, the ending is reported once.
+
+    Claude Code reports the end of the `wait` command, and Outlive reports the ending of the task.
+    """
     claude.install()
     go = tmp_path / "go"
 
@@ -266,7 +281,10 @@ def test_plugin_is_valid_and_reports_endings(claude: Claude, tmp_path: Path) -> 
 
 
 def test_ending_is_reported_once_when_outlive_is_installed_twice(claude: Claude, tmp_path: Path) -> None:
-    """With settings and plugin, every hook runs twice at the same time."""
+    """If Outlive is installed in the settings and as a plugin, the ending is reported once.
+
+    Then every hook runs twice at the same time.
+    """
     folder = tmp_path / "plugin"
     claude.install()
     claude.bench.ok("install", "--yes", "--client", "claude", "--plugin", str(folder))
@@ -283,7 +301,7 @@ def test_ending_is_reported_once_when_outlive_is_installed_twice(claude: Claude,
 
 
 def test_background_command_becomes_a_task_with_guard_rewrite(claude: Claude) -> None:
-    """The guard changes a background command into a launch, so the command does not end with the client."""
+    """The guard changes a background command into a launch, so the command survives the end of the client."""
     claude.install("--guard", "rewrite")
 
     def answer(asked: Asked) -> list[Reply]:
@@ -306,7 +324,10 @@ def test_background_command_becomes_a_task_with_guard_rewrite(claude: Claude) ->
 def test_run_tool_is_refused_when_the_client_was_started_without_a_shell(
     claude: Claude, words: tuple[str, ...]
 ) -> None:
-    """A session without a shell must not launch commands through Outlive."""
+    """The tool `run` is refused if the client was started without a shell tool.
+
+    Such a session must not launch commands through Outlive.
+    """
     claude.install()
     launch = claude.tool("run", command="true")
 
@@ -323,7 +344,7 @@ def test_run_tool_is_refused_when_the_client_was_started_without_a_shell(
 
 @pytest.mark.parametrize("has_list", [False, True], ids=["without Bash", "with Read alone"])
 def test_run_tool_is_refused_to_an_agent_without_a_shell(claude: Claude, has_list: bool) -> None:
-    """An agent with a list of tools is not offered our tool, unless the list names it."""
+    """An agent with a list of allowed tools is offered Outlive's tool only if the list names it."""
     claude.install()
     agent = claude.home / ".claude/agents/tied.md"
     agent.parent.mkdir()
@@ -351,7 +372,7 @@ def test_run_tool_is_refused_to_an_agent_without_a_shell(claude: Claude, has_lis
 
 
 def test_background_shell_of_a_killed_client_is_reported_to_the_next_session(claude: Claude, tmp_path: Path) -> None:
-    """The shell is reported as long as it runs, and then once as lost."""
+    """The background shell of a killed client is reported to the next session while it runs, and then once as lost."""
     claude.install()
     session, go = new_session(), tmp_path / "go"
     claude.bench.env["OUTLIVE_GRACE_S"] = "0"
@@ -384,7 +405,10 @@ def test_background_shell_of_a_killed_client_is_reported_to_the_next_session(cla
 
 
 def test_background_shell_is_reported_once_after_clearing(claude: Claude, tmp_path: Path) -> None:
-    """The client keeps its shells after `/clear`, and reports their ends itself."""
+    """After `/clear`, a background shell is reported once.
+
+    Claude Code keeps its shells after `/clear`, and reports their ends itself.
+    """
     claude.install()
     claude.bench.env["OUTLIVE_GRACE_S"] = "0"
     go = tmp_path / "go"

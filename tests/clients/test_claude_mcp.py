@@ -1,4 +1,4 @@
-"""Claude Code in a terminal with Outlive's MCP server. The client itself follows the tasks of the server."""
+"""Claude Code in a terminal with Outlive's MCP server, whose tasks the client itself follows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLLOWED = "started server-side task"
 
 
 def launching(claude: Claude, command: str) -> Callable[[Asked], list[Reply]]:
-    """Return a model that launches a task with our tool once the tool is offered."""
+    """Return a model that launches a task with the tool `run` as soon as the client offers the tool."""
     launch = claude.tool("run", command=command)
 
     def answer(asked: Asked) -> list[Reply]:
@@ -34,12 +34,12 @@ def launching(claude: Claude, command: str) -> Callable[[Asked], list[Reply]]:
 
 
 def endings(asked: Asked, task: str) -> int:
-    """Count how often a request reports how a task ended."""
+    """Return how often a request reports the ending of a task."""
     return asked.all.count(f"- {task} failed (exit 3)")
 
 
 def at_rest(claude: Claude) -> Asked:
-    """Return the last request, after enough time for a second report."""
+    """Wait until a second report would have come, and return the model's last request."""
     seen = [(0, 0)]
 
     def is_still() -> bool:
@@ -51,7 +51,10 @@ def at_rest(claude: Claude) -> Asked:
 
 
 def test_ending_of_an_mcp_task_is_reported_once_by_the_client(claude: Claude, tmp_path: Path) -> None:
-    """The watcher runs too, but reports nothing. The output keeps its lines."""
+    """The client reports the ending of an MCP task, and Outlive's watcher does not report it again.
+
+    The report has the output of the task with its line breaks.
+    """
     claude.configure()
     claude.install()
     go = tmp_path / "go"
@@ -74,7 +77,10 @@ def test_ending_of_an_mcp_task_is_reported_once_by_the_client(claude: Claude, tm
 
 
 def test_ending_of_an_mcp_task_is_reported_once_when_its_server_was_killed(claude: Claude, tmp_path: Path) -> None:
-    """The client cannot follow the task any more, so the watcher reports the ending."""
+    """If the MCP server was killed, the watcher reports the ending once.
+
+    The client cannot follow the task any more.
+    """
     claude.configure()
     claude.install()
     go = tmp_path / "go"
@@ -108,9 +114,9 @@ def servers(claude: Claude) -> list[int]:
 def test_ending_of_an_mcp_task_is_reported_once_when_the_client_was_killed_and_resumed(
     claude: Claude, tmp_path: Path, ends_meanwhile: bool
 ) -> None:
-    """The resumed client follows the task again, and its hook gives a hand-off.
+    """If the client was killed and resumed, only one report has the whole ending.
 
-    Only one of the two reports the whole ending.
+    The client follows the task again, and its hook gives a hand-off.
     """
     claude.configure()
     claude.install()

@@ -1,4 +1,4 @@
-"""Features that only Codex has: sessions that survive in a server of its own."""
+"""Features that only Codex has: sessions that a server of Codex keeps open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def idle(codex: Codex, go: Path) -> tuple[Terminal, str]:
-    """Return a session in a terminal with its turn over, and its task.
+    """Return a terminal with a session whose turn is over, and the id of the session's task.
 
     The task fails as soon as the file `go` exists.
     """
@@ -37,7 +37,10 @@ def idle(codex: Codex, go: Path) -> tuple[Terminal, str]:
 
 
 def test_session_is_woken_once_when_its_terminal_is_closed(codex: Codex, tmp_path: Path) -> None:
-    """The session stays open in the server, and its history has the ending after the turn."""
+    """A session whose terminal was closed is woken once, because the server keeps the session open.
+
+    Afterwards, the history of the session has the ending.
+    """
     go = tmp_path / "go"
     terminal, task = idle(codex, go)
     terminal.close()
@@ -72,7 +75,10 @@ def processes_of(codex: Codex) -> list[int]:
 
 
 def test_message_that_was_queued_for_a_killed_session_repeats_no_ending(codex: Codex, tmp_path: Path) -> None:
-    """Codex delivers the message after the resume, when the hand-off has already reported the ending."""
+    """A message that was queued for a killed session does not report the ending a second time.
+
+    Codex delivers the message after the resume, when the hand-off has already reported the ending.
+    """
     go = tmp_path / "go"
     _, task = idle(codex, go)
     session = codex.bench.show(task)["session"]

@@ -1,4 +1,4 @@
-"""The doctor with real clients confirms the delivery paths that work and names the others."""
+"""The doctor with real clients: it confirms the delivery paths that work, and names the other paths."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ HOOKED = ("gate", "hand-off", "delivery", "wake")
 
 
 def examined(rig: Rig, *before: str) -> dict[str, dict[str, Any]]:
-    """Return the doctor's findings about a client by path.
+    """Return the doctor's findings about a client, by delivery path.
 
-    `before` is a command that executes the doctor.
+    The words in `before` are a command that runs the doctor, for example a sandbox.
     """
     rig.bench.env["OUTLIVE_HOOK_DEADLINE_S"] = "30"
     done = subprocess.run(
@@ -43,12 +43,15 @@ def examined(rig: Rig, *before: str) -> dict[str, dict[str, Any]]:
 
 
 def files_of(rig: Rig) -> dict[Path, int]:
-    """Return the files in the user's home with the times of their last change."""
+    """Return each file in the user's home directory with the time of its last change."""
     return {path: path.stat().st_mtime_ns for path in rig.home.rglob("*") if path.is_file()}
 
 
 def test_doctor_confirms_every_delivery_path_that_works(configured: Rig) -> None:
-    """The client calls the hooks, its model gets no request, and no task is left."""
+    """The doctor confirms each delivery path by starting the client, which calls the hooks.
+
+    The model gets no request, and no task is left.
+    """
     rig = configured
     found = examined(rig)
     assert {what: each["works"] for what, each in found.items()} == {
@@ -65,7 +68,10 @@ def test_doctor_confirms_every_delivery_path_that_works(configured: Rig) -> None
 
 @pytest.mark.parametrize("configured", [OpenCode, OpenClaw], ids=lambda kind: kind.name, indirect=True)
 def test_doctor_finds_a_plugin_that_does_not_load(configured: Rig) -> None:
-    """The client is started and calls no hook. No file of the user changes."""
+    """The doctor starts the client, and finds that the plugin calls no hook.
+
+    No file of the user changes.
+    """
     rig = configured
     (plugin,) = (*rig.home.rglob("plugin/outlive.js"), *rig.home.rglob("extensions/outlive/index.js"))
     plugin.write_text(plugin.read_text() + "\nthrow new Error('not today')\n")
@@ -77,7 +83,10 @@ def test_doctor_finds_a_plugin_that_does_not_load(configured: Rig) -> None:
 
 
 def test_doctor_finds_hooks_that_codex_does_not_trust(codex: Codex) -> None:
-    """The doctor reads missing trust from the configuration, and asks Codex about hooks that were changed later."""
+    """The doctor finds hooks that Codex does not trust, by Codex's configuration.
+
+    If hooks were changed later, the doctor asks Codex whether it trusts them.
+    """
     config = codex.configure()
     codex.install("--untrusted")
     found = examined(codex)
@@ -92,7 +101,7 @@ def test_doctor_finds_hooks_that_codex_does_not_trust(codex: Codex) -> None:
 
 
 def test_doctor_finds_a_sandbox_that_ends_tasks(codex: Codex) -> None:
-    """The test task of the doctor is launched inside the sandbox of Codex."""
+    """The doctor launches a test task inside the sandbox of Codex, and finds that the sandbox ends the task."""
     config = codex.configure()
     config.write_text(config.read_text().replace('sandbox_mode = "danger-full-access"\n', ""))
     codex.install()
@@ -104,7 +113,10 @@ def test_doctor_finds_a_sandbox_that_ends_tasks(codex: Codex) -> None:
 
 
 def test_doctor_finds_hooks_that_a_setting_disables(gemini: Gemini) -> None:
-    """The doctor does not know this setting. It starts the client and finds that no hook is called."""
+    """The doctor starts the client, and reports that the client called no hook.
+
+    The hooks are disabled by a setting that the doctor does not know.
+    """
     file = gemini.configure()
     file.write_text(file.read_text().replace("{\n", '{\n  "hooksConfig": {"enabled": false},\n', 1))
     gemini.install()
@@ -116,7 +128,7 @@ def test_doctor_finds_hooks_that_a_setting_disables(gemini: Gemini) -> None:
 @pytest.mark.skipif(os.getuid() != 0 or shutil.which("unshare") is None, reason="needs a file system of its own")
 @pytest.mark.parametrize("name", ["disableAllHooks", "allowManagedHooksOnly"])
 def test_doctor_names_the_file_of_a_managed_policy(claude: Claude, tmp_path: Path, name: str) -> None:
-    """Only the administrator can change the file."""
+    """The doctor names the file of a managed policy, which only the administrator can change."""
     claude.configure()
     claude.install()
     etc = tmp_path / "etc"

@@ -1,6 +1,7 @@
 """Outlive in every real client, offline.
 
-The tasks of a session outlive the session. Each ending is reported once, to the right session.
+Tasks outlive the session that launched them. Each ending is reported once, to that session or to the session that
+continues it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def installed(rig: Rig) -> Rig:
-    """Return a client that its user has configured, with Outlive installed."""
+    """Return a client with a user's configuration and with Outlive installed."""
     rig.configure()
     rig.install()
     return rig
@@ -38,9 +39,9 @@ def answers(answering: Rig) -> Rig:
 
 
 def launching(rig: Rig, command: str) -> Callable[[Asked], list[Reply]]:
-    """Return a model that launches a task on request and answers whether it saw the ending.
+    """Return a model that launches a task on request, and in later replies says whether it saw the ending.
 
-    The answer is `heard` or `idle`. A prompt with "die" gets no answer in time.
+    The model says `heard` if it saw the ending, and otherwise `idle`. It does not answer a prompt with "die" in time.
     """
 
     def answer(asked: Asked) -> list[Reply]:
@@ -54,9 +55,9 @@ def launching(rig: Rig, command: str) -> Callable[[Asked], list[Reply]]:
 
 
 def sit_down(rig: Rig, go: Path) -> tuple[Terminal, str]:
-    """Start a session in a terminal that has launched a task and is idle.
+    """Start a session in a terminal, let it launch a task, and wait until it is idle.
 
-    The task fails when `go` exists.
+    The task fails when the file `go` exists.
     """
     rig.model.answer = launching(rig, f"'{released(go)}; exit 3'")
     terminal = rig.sit_down("launch it")
@@ -66,9 +67,9 @@ def sit_down(rig: Rig, go: Path) -> tuple[Terminal, str]:
 
 
 def end_the_task(rig: Rig, terminal: Terminal, go: Path, task: str) -> Asked:
-    """Let the task end, and return the request that brings the ending to the model.
+    """Let the task end, and return the request that reports the ending to the model.
 
-    The session is woken, or takes its next prompt.
+    A client that can be woken sends this request by itself. For another client, a prompt is entered.
     """
     before = len(rig.model.asked)
     go.touch()
@@ -80,7 +81,10 @@ def end_the_task(rig: Rig, terminal: Terminal, go: Path, task: str) -> Asked:
 
 
 def test_endings_of_a_killed_session_are_reported_once_to_its_successor(answers: Rig, tmp_path: Path) -> None:
-    """One task was launched with the shell tool, one by MCP. The hand-off names both."""
+    """The hand-off to the session that continues a killed session names two endings, and neither is repeated.
+
+    One task was launched with the shell tool, and one by MCP.
+    """
     rig, go = answers, tmp_path / "go"
 
     launches = [
@@ -121,9 +125,9 @@ def test_endings_of_a_killed_session_are_reported_once_to_its_successor(answers:
 
 
 def test_reader_of_a_file_that_a_task_has_stashed_is_warned(answers: Rig, tmp_path: Path) -> None:
-    """The remark names the task, and the content is shown unchanged.
+    """If the model reads a file that a task has stashed, a remark names the task. The content is shown unchanged.
 
-    For another file, there is no remark.
+    For a file that no task has changed, there is no remark.
     """
     rig, go = answers, tmp_path / "go"
     task = rig.stash(go)
@@ -139,7 +143,10 @@ def test_reader_of_a_file_that_a_task_has_stashed_is_warned(answers: Rig, tmp_pa
 
 
 def test_sessions_of_two_projects_receive_only_their_own_endings(answers: Rig) -> None:
-    """Both sessions run at the same time, under the same user."""
+    """Each of two sessions in different projects receives only its own ending.
+
+    The two sessions run at the same time, under the same user.
+    """
     rig = answers
     other = rig.bench.root / "other"
     other.mkdir()
@@ -164,7 +171,10 @@ def test_sessions_of_two_projects_receive_only_their_own_endings(answers: Rig) -
 
 
 def test_idle_session_receives_an_ending_once(installed: Rig, tmp_path: Path) -> None:
-    """A client that can be woken takes a new turn. Any other client waits for the next prompt."""
+    """An idle session receives an ending once.
+
+    A client that can be woken takes a new turn. For another client, the next prompt has the ending.
+    """
     rig, go = installed, tmp_path / "go"
     terminal, task = sit_down(rig, go)
     asked = end_the_task(rig, terminal, go, task)
@@ -177,7 +187,7 @@ def test_idle_session_receives_an_ending_once(installed: Rig, tmp_path: Path) ->
 
 
 def test_end_of_a_session_does_not_end_the_tasks_of_another_one(installed: Rig, tmp_path: Path) -> None:
-    """Of two other sessions of the project, one ends and one is killed."""
+    """A session's task continues when another session of the project ends, and when a third session is killed."""
     rig, go = installed, tmp_path / "go"
     terminal, task = sit_down(rig, go)
     rig.finish(rig.ask("hello"))
@@ -191,7 +201,7 @@ def test_end_of_a_session_does_not_end_the_tasks_of_another_one(installed: Rig, 
 
 
 def test_cleared_session_gets_a_hand_off(installed: Rig, tmp_path: Path) -> None:
-    """The new session learns which task runs, and receives its ending."""
+    """After a clear, the new session gets a hand-off with the running task, and later the task's ending."""
     rig, go = installed, tmp_path / "go"
     terminal, task = sit_down(rig, go)
     terminal.enter("/clear", lambda: rig.is_cleared(terminal))
@@ -208,7 +218,7 @@ def test_cleared_session_gets_a_hand_off(installed: Rig, tmp_path: Path) -> None
 
 
 def test_session_gets_a_hand_off_after_a_summary(installed: Rig, tmp_path: Path) -> None:
-    """The hand-off repeats what the summary may have lost."""
+    """After a summary, the session gets a hand-off, because the summary may lack facts about tasks."""
     rig, go = installed, tmp_path / "go"
     assert rig.compacted not in bytes(rig.bench.project), "the path contains the text that the test waits for"
     terminal, task = sit_down(rig, go)
@@ -220,7 +230,7 @@ def test_session_gets_a_hand_off_after_a_summary(installed: Rig, tmp_path: Path)
 
 
 def test_uninstall_restores_the_configuration_after_a_session(rig: Rig) -> None:
-    """The file has the same bytes as before the installation."""
+    """After `uninstall`, the configuration file has the same bytes as before `install`."""
     file = rig.configure()
     before = file.read_bytes()
     rig.install()

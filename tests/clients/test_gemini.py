@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def test_session_gets_a_hand_off_after_an_automatic_compression(gemini: Gemini, tmp_path: Path) -> None:
-    """No hook reports the compression, so the next tool result has the hand-off."""
+    """After an automatic compression, the next tool result has the hand-off.
+
+    No hook event of Gemini CLI reports the compression.
+    """
     file, go = gemini.configure(), tmp_path / "go"
     file.write_text(file.read_text().replace("{\n", '{\n  "model": {"compressionThreshold": 0.000001},\n', 1))
     gemini.install()
@@ -26,7 +29,7 @@ def test_session_gets_a_hand_off_after_an_automatic_compression(gemini: Gemini, 
             return [gemini.shell(f"outlive run --notify failure '{released(go)}'")]
         if "look around" in asked.last:
             return [gemini.shell("true")]
-        # Gemini CLI takes repeated answers for a loop, and does not compress short ones.
+        # Gemini CLI takes repeated answers for a loop, and does not compress short answers.
         return [Say(" ".join(str(uuid.uuid4()) for _ in range(60)))]
 
     gemini.model.answer = answer
@@ -46,7 +49,7 @@ def test_session_gets_a_hand_off_after_an_automatic_compression(gemini: Gemini, 
 
 
 def test_advice_is_added_to_the_tool_result(gemini: Gemini) -> None:
-    """Gemini CLI would not show advice before the tool call to the model."""
+    """Advice is added to the tool's result, because Gemini CLI shows its model no advice before the tool call."""
     gemini.configure()
     gemini.install()
     commands = ["sleep 0.1 &", "outlive run --notify never true"]
@@ -64,7 +67,10 @@ def test_advice_is_added_to_the_tool_result(gemini: Gemini) -> None:
 def test_advice_about_a_background_of_the_client_is_true_if_the_command_survives(
     gemini: Gemini, tmp_path: Path
 ) -> None:
-    """The command outlives the client of one prompt. A client in a terminal ends it with `/quit`."""
+    """The advice about background commands of Gemini CLI is true.
+
+    The command survives a client of one prompt. A client in a terminal ends the command at `/quit`.
+    """
     gemini.configure()
     gemini.install()
     go, file = tmp_path / "go", tmp_path / "pid"

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(not NODE.exists(), reason="make test-clients ins
 
 
 def suite(name: str, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run one of the suites."""
+    """Run one of the two suites, and return the ended process."""
     program = MODULES / name / "dist" / "index.js"
     return subprocess.run(
         [str(NODE), str(program), *words],
@@ -47,12 +47,12 @@ def suite(name: str, *words: str, cwd: Path | None = None) -> subprocess.Complet
 
 
 def not_applicable() -> set[str]:
-    """Return the scenarios that, according to the page, do not apply."""
+    """Return the names of the scenarios that the page lists as not applicable."""
     return set(re.findall(r"^\| `([a-z0-9-]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def scenarios() -> list[tuple[str, str, str | None]]:
-    """Return suite, scenario and revision of every scenario that applies.
+    """Return the suite, the name and the revision of every scenario that applies.
 
     The older suite runs each scenario at a single revision.
     """
@@ -69,7 +69,7 @@ def scenarios() -> list[tuple[str, str, str | None]]:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start our server with the suite's tools, and return its address."""
+    """Start the test's server with the suite's tools, and return the server's address."""
     bench = Bench(tmp_path_factory.mktemp("conformance"))
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.clients.mcp_fixture", "0"],
@@ -89,14 +89,17 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.parametrize(("name", "scenario", "revision"), scenarios())
 def test_server_passes_the_scenario(url: str, name: str, scenario: str, revision: str | None, tmp_path: Path) -> None:
-    """Every scenario that applies is run at each of its revisions."""
+    """Outlive's server passes every scenario that applies, at each of the scenario's revisions."""
     words = ("--spec-version", revision) if revision else ()
     done = suite(name, "server", "--url", url, "--scenario", scenario, *words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
 
 
 def test_the_page_names_only_scenarios_that_exist() -> None:
-    """The name of a removed scenario could later exclude another scenario."""
+    """Each scenario that the page excludes exists.
+
+    Otherwise a later scenario of this name would be excluded by mistake.
+    """
     known = {scenario for name in SUITES for scenario, _ in SCENARIO.findall(suite(name, "list", "--server").stdout)}
     assert not_applicable() - known == set()
     assert len(not_applicable()) < len(known) / 2
@@ -104,13 +107,13 @@ def test_the_page_names_only_scenarios_that_exist() -> None:
 
 @pytest.fixture
 def node_env(bench: Bench) -> dict[str, str]:
-    """Return the environment of a program that runs in Node."""
+    """Return the environment of a program that Node runs."""
     return {**bench.env, "HOME": str(bench.root), "PATH": f"{NODE.parent}:{os.environ['PATH']}"}
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_the_inspector_follows_a_task(bench: Bench, node_env: dict[str, str], era: str) -> None:
-    """A call of `run` as a task returns the command's result in both versions of MCP."""
+    """If the MCP Inspector calls `run` as a task, it gets the command's result in each of the two versions of MCP."""
     server = (sys.executable, str(SCRIPT), "mcp")
     settings = ("-e", f"OUTLIVE_HOME={bench.state}", "-e", "OUTLIVE_MCP_RUN=on")
 
@@ -140,7 +143,7 @@ def test_the_inspector_follows_a_task(bench: Bench, node_env: dict[str, str], er
 
 
 def test_the_inspectors_command_line_follows_a_task(bench: Bench, node_env: dict[str, str]) -> None:
-    """The command line declares the newer protocol version by itself."""
+    """The Inspector's command line follows a task. It declares the newer protocol version by itself."""
     done = subprocess.run(
         [
             *(str(INSPECTOR), "--cli", "--protocol-era", "modern", "-e", f"OUTLIVE_HOME={bench.state}"),

@@ -30,32 +30,32 @@ def shell(command: str) -> Use:
 
 
 def tasks(openclaw: OpenClaw, word: str) -> list[Any]:
-    """Return the tasks whose command contains a word."""
+    """Return the tasks whose command contains a given word."""
     found = openclaw.bench.json("list", "--all")["tasks"]
     return [each for each in found if word in each["command"]]
 
 
 def only_task(openclaw: OpenClaw, word: str) -> str:
-    """Wait for the only task whose command contains a word. A second such task is an error."""
+    """Wait for a task whose command contains a given word, and return its id. Two such tasks are an error."""
     found = wait_until(lambda: tasks(openclaw, word), "the task")
     assert len(found) == 1
     return str(found[0]["id"])
 
 
 def asked_by(openclaw: OpenClaw, word: str) -> list[Asked]:
-    """Return the requests of the conversation that contains a word."""
+    """Return the model's requests that contain a given word."""
     return [each for each in openclaw.model.asked if word in each.all]
 
 
 @pytest.fixture
 def word() -> str:
-    """Return a word that marks a session and its tasks in the shared gateway."""
+    """Return a word that is unique to the test, for its session and its tasks in the shared gateway."""
     return f"w{new_session()[:8]}"
 
 
 @pytest.fixture
 def fresh(bench: Bench, model: Model) -> Iterator[OpenClaw]:
-    """Return OpenClaw for a user who has neither Outlive nor a gateway."""
+    """Return OpenClaw for a user who has not installed Outlive and has not started a gateway."""
     if not program("openclaw").exists():
         pytest.skip("openclaw is not installed: `make test-clients` does it")
     rig = OpenClaw(bench, model)
@@ -64,7 +64,7 @@ def fresh(bench: Bench, model: Model) -> Iterator[OpenClaw]:
 
 
 def test_idle_session_is_woken_once(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """The session takes one turn without a prompt, and the turn has the ending."""
+    """When a task ends, the idle session takes one turn without a prompt, and the turn has the ending."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -83,7 +83,10 @@ def test_idle_session_is_woken_once(openclaw: OpenClaw, tmp_path: Path, word: st
 
 
 def test_ending_is_reported_once_when_the_session_is_woken_twice(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """The model does not answer to the ending, and another program wakes the session again."""
+    """If another program wakes the session after Outlive did, the ending is not reported again.
+
+    The model did not answer to the ending.
+    """
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -104,7 +107,10 @@ def test_ending_is_reported_once_when_the_session_is_woken_twice(openclaw: OpenC
 
 
 def test_a_turn_without_a_gateway_ends_while_its_task_runs(fresh: OpenClaw, tmp_path: Path) -> None:
-    """Without a gateway, the session cannot be woken, so its next turn has the ending."""
+    """Without a gateway, a turn ends while a task runs, and the next turn has the ending.
+
+    A session cannot be woken without a gateway.
+    """
     fresh.configure()
     fresh.install()
     go, session = tmp_path / "go", new_session()
@@ -120,7 +126,10 @@ def test_a_turn_without_a_gateway_ends_while_its_task_runs(fresh: OpenClaw, tmp_
 
 
 def test_session_of_a_webhook_is_woken(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """In OpenClaw, a hook cannot delay the end of a turn that has used the shell. So the session is woken later."""
+    """A session that a webhook began is woken after its turn.
+
+    In OpenClaw, a hook cannot delay the end of a turn that has used the shell.
+    """
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -137,7 +146,7 @@ def test_session_of_a_webhook_is_woken(openclaw: OpenClaw, tmp_path: Path, word:
 
 
 def test_ending_during_a_turn_is_added_to_the_next_tool_result(openclaw: OpenClaw, word: str) -> None:
-    """The ending is not repeated after the turn."""
+    """An ending during a turn is added to the next tool result, and is not repeated after the turn."""
 
     def answer(asked: Asked) -> list[Reply]:
         if not asked.results:
@@ -156,7 +165,10 @@ def test_ending_during_a_turn_is_added_to_the_next_tool_result(openclaw: OpenCla
 def test_ending_is_reported_once_when_the_gateway_was_killed_in_a_turn(
     openclaw: OpenClaw, tmp_path: Path, word: str
 ) -> None:
-    """The next gateway has the same sessions, and the hand-off has the ending."""
+    """If the gateway was killed in a turn, the hand-off of the next gateway has the ending, once.
+
+    The next gateway has the same sessions.
+    """
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -189,7 +201,10 @@ def _ask_in_vain(openclaw: OpenClaw, prompt: str, session: str) -> None:
 
 
 def test_reset_session_gets_a_hand_off(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """The session has its old id but no history. The hand-off names its running task."""
+    """A session that was reset gets a hand-off that names its running task.
+
+    The session has its old id, but no history.
+    """
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -211,7 +226,7 @@ def test_reset_session_gets_a_hand_off(openclaw: OpenClaw, tmp_path: Path, word:
 
 
 def test_compacted_session_gets_a_hand_off(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """The hand-off repeats what the summary may have lost."""
+    """A compacted session gets a hand-off, because the summary may lack facts about tasks."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -235,7 +250,10 @@ def test_compacted_session_gets_a_hand_off(openclaw: OpenClaw, tmp_path: Path, w
 
 
 def test_sessions_of_two_projects_receive_only_their_own_endings(openclaw: OpenClaw, word: str) -> None:
-    """Both sessions have the same name and run in the same gateway at the same time."""
+    """Each of two sessions in different projects receives only its own ending.
+
+    The two sessions have the same name and run in the same gateway at the same time.
+    """
 
     def answer(asked: Asked) -> list[Reply]:
         name = "alpha" if f"alpha {word}" in asked.all else "beta"
@@ -263,7 +281,7 @@ def test_sessions_of_two_projects_receive_only_their_own_endings(openclaw: OpenC
 
 
 def test_end_of_a_session_does_not_end_the_tasks_of_another_one(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """Two sessions share a process. One is deleted, and the other gets its ending."""
+    """If one of two sessions in a gateway is deleted, the other session still gets the ending of its task."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -285,7 +303,7 @@ def test_end_of_a_session_does_not_end_the_tasks_of_another_one(openclaw: OpenCl
 
 
 def test_advice_is_added_once_to_the_tool_result(openclaw: OpenClaw, word: str) -> None:
-    """The command runs unchanged, and the model is warned once."""
+    """Advice is added once to the tool's result, and the command runs unchanged."""
 
     def answer(asked: Asked) -> list[Reply]:
         return [shell(f"nohup echo {word} >/dev/null")] if asked.results < 2 else [Say("fine")]
@@ -296,9 +314,9 @@ def test_advice_is_added_once_to_the_tool_result(openclaw: OpenClaw, word: str) 
 
 
 def test_reader_of_a_file_that_a_task_has_stashed_is_warned(fresh: OpenClaw, tmp_path: Path) -> None:
-    """The remark names the task, and the content is shown unchanged.
+    """If the model reads a file that a task has stashed, a remark names the task. The content is shown unchanged.
 
-    For another file, there is no remark.
+    For a file that no task has changed, there is no remark.
     """
     fresh.configure()
     fresh.install()
@@ -316,7 +334,10 @@ def test_reader_of_a_file_that_a_task_has_stashed_is_warned(fresh: OpenClaw, tmp
 
 
 def test_hand_off_names_sub_agents_that_died_with_the_gateway(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """The sub-agents belong to OpenClaw, and their tasks to the parent session."""
+    """The hand-off names sub-agents that died with the gateway.
+
+    The sub-agents belong to OpenClaw, and their tasks belong to the parent session.
+    """
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -342,7 +363,7 @@ def test_hand_off_names_sub_agents_that_died_with_the_gateway(openclaw: OpenClaw
 
 
 def test_uninstall_restores_the_configuration_after_a_session(fresh: OpenClaw) -> None:
-    """The file has the same bytes as before the installation, including its comments."""
+    """After `uninstall`, the configuration file has the same bytes as before `install`, including its comments."""
     file = fresh.configure()
     before = file.read_bytes()
     fresh.install()
@@ -356,9 +377,9 @@ def test_uninstall_restores_the_configuration_after_a_session(fresh: OpenClaw) -
 
 
 def test_mcp_server_lists_tasks_and_refuses_to_launch(openclaw: OpenClaw, word: str) -> None:
-    """The server does not know what OpenClaw's shell may do, so it launches nothing.
+    """The MCP server lists the tasks of the session's project as text, and refuses to launch a task.
 
-    It lists the tasks of the session's project as text.
+    It does not know what OpenClaw's shell may do.
     """
     mine = openclaw.bench.launch(f": {word}", cwd=openclaw.other)
     theirs = openclaw.bench.launch(f": {word}")
@@ -382,7 +403,10 @@ def test_mcp_server_lists_tasks_and_refuses_to_launch(openclaw: OpenClaw, word: 
 
 
 def test_woken_session_answers_in_the_chat_where_it_was_last_used(fresh: OpenClaw, tmp_path: Path) -> None:
-    """This chat is not the default target of the gateway's heartbeats."""
+    """A woken session answers in the chat where it was last used.
+
+    This chat is not the default target of the gateway's heartbeats.
+    """
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:

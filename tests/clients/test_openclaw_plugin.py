@@ -41,7 +41,7 @@ class Host:
         )
 
     def call(self, name: str, run: str = "", **event: Any) -> Any:
-        """Send an event to the plugin, and return its answer."""
+        """Send an event to the plugin, and return the plugin's answer."""
         ctx = {"sessionKey": "agent:main:one", "sessionId": self.session, "workspaceDir": str(self.bench.project)}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -55,7 +55,7 @@ class Host:
         return "" if said is None else str(said["prependContext"])
 
     def ended(self) -> str:
-        """Launch a task of the session that fails, and return its id after the end."""
+        """Launch a task of the session that fails, and return its id after it has ended."""
         task = self.bench.launch("exit 3", "--session", self.session)
         wait_until(lambda: self.bench.row(task).current.settled_at, "the ending")
         return task
@@ -76,7 +76,7 @@ class Host:
 
 @pytest.fixture
 def host(bench: Bench) -> Iterator[Host]:
-    """Start a gateway with the plugin, and a session in it."""
+    """Start a gateway with the plugin, and begin a session in it."""
     if not (NODE / "node").exists():
         pytest.skip("node is not installed: `make test-clients` does it")
     started = Host(bench, [sys.executable, "-I", str(SCRIPT)])
@@ -86,7 +86,10 @@ def host(bench: Bench) -> Iterator[Host]:
 
 
 def test_ending_is_repeated_after_a_failed_turn_and_not_after_a_successful_one(host: Host) -> None:
-    """A model that did not answer may not have read the ending."""
+    """An ending is repeated after a failed turn, because the model may not have read it.
+
+    After a successful turn, the ending is not repeated.
+    """
     task = host.ended()
     assert task in host.prompt("r1")
     host.call("agent_end", "r1", success=False)
@@ -97,9 +100,9 @@ def test_ending_is_repeated_after_a_failed_turn_and_not_after_a_successful_one(h
 
 
 def test_ending_is_repeated_when_the_same_prompt_is_built_again(host: Host) -> None:
-    """OpenClaw builds a prompt again when a request fails.
+    """If OpenClaw builds the same prompt again, the ending is repeated.
 
-    Another prompt of the same turn does not repeat the ending.
+    OpenClaw does so when a request fails. Another prompt of the same turn does not repeat the ending.
     """
     task = host.ended()
     assert task in host.prompt("r1")
@@ -108,9 +111,10 @@ def test_ending_is_repeated_when_the_same_prompt_is_built_again(host: Host) -> N
 
 
 def test_ending_is_not_reported_at_the_end_of_a_turn_that_used_tools(host: Host) -> None:
-    """OpenClaw would end such a turn without showing the report to the model.
+    """An ending is not reported at the end of a turn that used tools.
 
-    A turn without tools goes on with the report.
+    OpenClaw would end such a turn without showing the report to the model. A turn without tools is continued with the
+    report.
     """
     host.prompt("r1")
     host.call("before_tool_call", "r1", toolName="exec", params={"command": "true"}, toolCallId="c1")
@@ -122,14 +126,14 @@ def test_ending_is_not_reported_at_the_end_of_a_turn_that_used_tools(host: Host)
     second = host.ended()
 
     def told() -> Any:
-        # The watcher that the end of the first turn has started may have claimed the notice for a moment.
+        # The end of the first turn has started a watcher, which may have claimed the notice for a short time.
         return host.call("before_agent_finalize", "r2")
 
     assert second in wait_until(told, "a reason to go on")["reason"]
 
 
 def test_plugin_stops_requesting_turns_that_do_not_happen(host: Host) -> None:
-    """After three requests, the plugin waits for the next prompt with the ending."""
+    """After three requests for a turn that did not happen, the plugin reports the ending at the next prompt."""
     task = host.ended()
 
     def watched(times: int) -> bool:
@@ -142,7 +146,10 @@ def test_plugin_stops_requesting_turns_that_do_not_happen(host: Host) -> None:
 
 
 def test_woken_session_answers_in_the_chat_where_it_was_last_used(host: Host) -> None:
-    """By default, a heartbeat answers in the owner's chat, or in none."""
+    """The plugin requests a turn that answers in the chat where the session was last used.
+
+    By default, a heartbeat answers in the owner's chat, or in no chat.
+    """
     host.call("agent_end", "r1", success=True)
     host.ended()
     host.call("agent_end", "r1", success=True)
@@ -151,7 +158,7 @@ def test_woken_session_answers_in_the_chat_where_it_was_last_used(host: Host) ->
 
 
 def test_openclaw_works_when_the_outlive_command_is_missing(bench: Bench) -> None:
-    """No event fails or is delayed."""
+    """If the `outlive` command is missing, no event of OpenClaw fails or is delayed."""
     if not (NODE / "node").exists():
         pytest.skip("node is not installed: `make test-clients` does it")
     broken = Host(bench, ["/nonexistent/python", "-I", "outlive"])

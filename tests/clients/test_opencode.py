@@ -1,6 +1,6 @@
 """Outlive as a plugin of the real OpenCode, offline.
 
-Some sessions answer one prompt, and others stay open in a server.
+Some sessions answer one prompt and exit. Other sessions stay open in a server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def tasks(opencode: OpenCode, number: int = 1) -> list[str]:
-    """Wait for a number of tasks, and return their ids, oldest first."""
+    """Wait until there are `count` tasks, and return their ids, oldest first."""
 
     def found() -> list[Any]:
         rows: list[Any] = opencode.bench.json("list", "--all")["tasks"]
@@ -34,13 +34,13 @@ def tasks(opencode: OpenCode, number: int = 1) -> list[str]:
 
 
 def session_of(client: subprocess.Popen[str]) -> str:
-    """Return the id of a session from the first line of its client's output."""
+    """Return the session id from the first line of a client's output."""
     assert client.stdout is not None
     return str(json.loads(client.stdout.readline())["sessionID"])
 
 
 def until_asked(opencode: OpenCode, number: int) -> Asked:
-    """Wait for the request with this number, and return it."""
+    """Wait until the model has received `number` requests, and return the request with this number."""
     wait_until(lambda: len(opencode.model.asked) >= number, f"request {number}")
     return opencode.model.asked[number - 1]
 
@@ -54,7 +54,10 @@ def until_watched(opencode: OpenCode) -> None:
 
 
 def test_session_ends_after_one_prompt_and_can_be_continued(opencode: OpenCode) -> None:
-    """The model is offered the skill, and its task belongs to the project."""
+    """A session of one prompt ends, and another process can continue it.
+
+    The client offers Outlive's skill to the model, and the task belongs to the project.
+    """
     opencode.configure()
     opencode.install()
 
@@ -77,9 +80,9 @@ def test_session_ends_after_one_prompt_and_can_be_continued(opencode: OpenCode) 
 
 
 def test_text_before_a_tool_is_not_the_end_of_a_turn(opencode: OpenCode, tmp_path: Path) -> None:
-    """The model writes text and then calls a tool, so the sleeping hook must be ended.
+    """If the model writes text and then calls a tool, the turn goes on, and the hook that waits for tasks is ended.
 
-    In the API of Anthropic, the text is complete before the tool call is known.
+    In the API of Anthropic, the text is complete before the client knows the tool call.
     """
     opencode.configure(dialect="anthropic")
     opencode.install()
@@ -105,7 +108,10 @@ def test_text_before_a_tool_is_not_the_end_of_a_turn(opencode: OpenCode, tmp_pat
 
 
 def test_ending_in_the_history_is_not_repeated_after_a_kill(opencode: OpenCode) -> None:
-    """The client was killed before it confirmed the ending, but its history has it."""
+    """If a killed client's history has the ending, the ending is not reported again.
+
+    The client was killed before it acknowledged the notice.
+    """
     opencode.configure()
     opencode.install()
 
@@ -130,7 +136,10 @@ def test_ending_in_the_history_is_not_repeated_after_a_kill(opencode: OpenCode) 
 
 
 def test_new_session_learns_of_the_running_task_of_a_killed_session(opencode: OpenCode, tmp_path: Path) -> None:
-    """When the killed session is resumed, it gets the ending of the task."""
+    """A new session's hand-off names the running task of a killed session.
+
+    When the killed session is resumed, it gets the ending of the task.
+    """
     opencode.configure()
     opencode.install()
     go = tmp_path / "go"
@@ -156,7 +165,10 @@ def test_new_session_learns_of_the_running_task_of_a_killed_session(opencode: Op
 
 
 def test_hand_off_names_a_sub_agent_that_died_with_its_client(opencode: OpenCode) -> None:
-    """The sub-agent's outcome is unknown. Its task belongs to the session."""
+    """The hand-off names a sub-agent that died with its client.
+
+    The outcome of the sub-agent is unknown. Its task belongs to the session.
+    """
     opencode.configure()
     opencode.install()
     prompt = {"description": "look around", "prompt": "look below", "subagent_type": "general"}
@@ -190,7 +202,7 @@ def test_hand_off_names_a_sub_agent_that_died_with_its_client(opencode: OpenCode
 
 
 def test_idle_session_is_woken_once(opencode: OpenCode, tmp_path: Path) -> None:
-    """The ending makes the session take one turn, and is not repeated."""
+    """When a task ends, the idle session takes one turn with the ending, and the ending is not repeated."""
     opencode.configure()
     opencode.install()
     go = tmp_path / "go"
@@ -217,7 +229,7 @@ def test_idle_session_is_woken_once(opencode: OpenCode, tmp_path: Path) -> None:
 
 
 def test_idle_session_in_a_terminal_is_woken(opencode: OpenCode, tmp_path: Path) -> None:
-    """The client in a terminal uses the same plugin."""
+    """An idle session in a terminal is woken by the same plugin as a session in a server."""
     opencode.configure()
     opencode.install()
     go = tmp_path / "go"
@@ -240,7 +252,7 @@ def test_idle_session_in_a_terminal_is_woken(opencode: OpenCode, tmp_path: Path)
 
 
 def test_interrupted_session_is_not_woken(opencode: OpenCode, tmp_path: Path) -> None:
-    """The user has stopped the turn. The next prompt has the ending."""
+    """A session whose turn the user has stopped is not woken. The next prompt has the ending."""
     opencode.configure()
     opencode.install()
     go = tmp_path / "go"
@@ -268,7 +280,7 @@ def test_interrupted_session_is_not_woken(opencode: OpenCode, tmp_path: Path) ->
 
 
 def test_compacted_session_gets_one_hand_off(opencode: OpenCode, tmp_path: Path) -> None:
-    """The hand-off repeats what the summary may have lost."""
+    """A compacted session gets one hand-off, because the summary may lack facts about tasks."""
     opencode.configure()
     opencode.install()
     go = tmp_path / "go"
@@ -299,7 +311,7 @@ def test_compacted_session_gets_one_hand_off(opencode: OpenCode, tmp_path: Path)
 
 
 def test_end_of_a_session_does_not_end_the_tasks_of_another_one(opencode: OpenCode, tmp_path: Path) -> None:
-    """Of three other sessions, one is deleted, one ends and one is killed."""
+    """A session's task continues when other sessions are deleted, end or are killed."""
     opencode.configure()
     opencode.install()
     go = tmp_path / "go"
@@ -338,7 +350,7 @@ def test_end_of_a_session_does_not_end_the_tasks_of_another_one(opencode: OpenCo
 def test_opencode_works_when_the_interpreter_of_the_plugin_is_missing_or_replaced(
     opencode: OpenCode, program: str
 ) -> None:
-    """The client runs commands and answers as it does without Outlive."""
+    """If the plugin's interpreter is missing or replaced, the client works as it does without Outlive."""
     file = opencode.configure()
     opencode.install()
     plugin = file.parent / "plugin/outlive.js"
@@ -357,7 +369,7 @@ def test_opencode_works_when_the_interpreter_of_the_plugin_is_missing_or_replace
 
 
 def test_uninstall_restores_the_configuration_after_a_session(opencode: OpenCode) -> None:
-    """The files have the same bytes as before the installation, including the comments."""
+    """After `uninstall`, the configuration files have the same bytes as before `install`, including comments."""
     file = opencode.configure()
     before = {path: path.read_bytes() for path in file.parent.rglob("*") if path.is_file()}
     opencode.install()

@@ -1,6 +1,7 @@
 """Child sessions in the store of the real OpenCode, offline.
 
-Two servers share the store, as two windows of one user do. One of them runs the child session, the other deletes it.
+Two servers share the store, as two windows of one user do. One server runs the child session, and the other server
+deletes it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ GRACE_S = 1.5
 
 
 class Delegation:
-    """A session that has launched a child session in OpenCode's background, and is idle."""
+    """An idle session that has launched a child session in OpenCode's background."""
 
     def __init__(self, opencode: OpenCode) -> None:
         self.opencode = opencode
@@ -42,7 +43,7 @@ class Delegation:
 
     @staticmethod
     def answer(asked: Asked) -> list[Reply]:
-        """Answer the parent at once, and the child session never."""
+        """Answer requests of the parent session at once, and never answer the child session."""
         if "look below" in asked.all and "delegate it" not in asked.all:
             return [Hang(600)]
         prompt = {"description": "look around", "prompt": "look below", "subagent_type": "general", "background": True}
@@ -55,20 +56,20 @@ class Delegation:
         return str(found["id"])
 
     def gate(self) -> Any:
-        """Return the answer of the parent's gate."""
+        """Return the JSON answer of the parent session's gate."""
         return self.opencode.bench.json("gate", "--session", self.session)
 
     def states(self) -> list[str]:
-        """Return the states of the child sessions at the parent's gate."""
+        """Return the states of the child sessions in the answer of the parent session's gate."""
         return [one["state"] for one in self.gate()["children"]]
 
     def sights(self) -> set[str]:
-        """Return the recorded results of checks that did not find the child session."""
+        """Return the results of the checks that did not find the child session, from the trace."""
         lines = "".join(path.read_text() for path in Path(self.opencode.bench.home.traces).iterdir()).splitlines()
         return {each["sight"] for each in map(json.loads, lines) if each["decision"] == "child session not seen"}
 
     def prompt(self, text: str) -> str:
-        """Send a prompt to the parent, and return all that the model has received with it."""
+        """Send a prompt to the parent session, and return the whole text of the model's request."""
         self.server.say(self.session, text)
         wait_until(lambda: any(text in each.all for each in self.opencode.model.asked), "the prompt's request")
         wait_until(lambda: self.server.is_idle(self.session), "the end of the turn")
@@ -77,20 +78,20 @@ class Delegation:
 
 @pytest.fixture
 def delegation(opencode: OpenCode) -> Delegation:
-    """Return a session whose child session works in the background."""
+    """Return a session that has a running child session."""
     return Delegation(opencode)
 
 
 def other_window(delegation: Delegation) -> Server:
-    """Start another server of the same user."""
+    """Start a second server of the same user."""
     return delegation.opencode.serve()
 
 
 def test_gate_allows_a_stop_when_another_process_deleted_the_child_session(delegation: Delegation) -> None:
-    """The child session is unknown, then lost after the grace period, and the loss is reported once.
+    """If another process deletes a child session, the child session is unknown, and lost after the grace period.
 
-    The process that runs the child session gets no event about the deletion. Without checks, the child session would
-    count as running for ever.
+    The loss is reported once, and the gate then allows a stop. The process that runs the child session gets no event
+    about the deletion. Without checks, the child session would count as running for ever.
     """
     child = delegation.child
     answer = delegation.gate()
@@ -113,7 +114,11 @@ def test_gate_allows_a_stop_when_another_process_deleted_the_child_session(deleg
 
 
 def test_gate_allows_a_stop_when_the_store_of_a_child_session_is_unreadable(delegation: Delegation) -> None:
-    """Failed checks prove no absence, so the gate waits longer. A readable store brings the child session back."""
+    """If the store cannot be read, the gate waits longer than usual and then allows a stop.
+
+    Failed checks do not prove that the child session is gone. When the store can be read again, the child session is
+    running again.
+    """
     child = delegation.child
     store = delegation.opencode.home / ".local/share/opencode/opencode.db"
 
@@ -135,14 +140,20 @@ def test_gate_allows_a_stop_when_the_store_of_a_child_session_is_unreadable(dele
 
 
 def test_child_session_that_its_own_server_deletes_has_ended(delegation: Delegation) -> None:
-    """OpenCode ends the turn of the child session before the deletion, and informs the parent itself."""
+    """If the server that runs a child session deletes it, the child session has ended and is not lost.
+
+    OpenCode ends the turn of the child session before the deletion, and informs the parent session itself.
+    """
     delegation.server.delete(f"/session/{delegation.child}")
     wait_until(lambda: delegation.gate()["children"] == [], "the end of the child session")
     assert "is lost" not in delegation.prompt("and now?")
 
 
 def test_child_session_of_a_killed_server_is_lost_and_reported_once(delegation: Delegation) -> None:
-    """The store still has the child session, but its turn ended with the server."""
+    """If the server of a child session was killed, the child session is lost, and the loss is reported once.
+
+    The store still has the child session, but its turn ended with the server.
+    """
     child = delegation.child
     delegation.opencode.kill(delegation.server.client)
     assert delegation.states() == ["unknown"]

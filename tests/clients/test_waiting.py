@@ -1,7 +1,7 @@
-"""The cost of waiting, counted in model requests of a session with one task.
+"""The cost of waiting, counted in the model requests of a session with one task.
 
-The tests cover every client and mode. Two requests are the launch: one calls the tool, and one reads its result. A
-third request reads the ending. No client sends a request while the task runs.
+The tests cover every client and mode. For the launch, a session needs two requests: one calls the tool, and one reads
+the tool's result. A third request reads the ending. No client sends a request while the task runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PATIENCE_S = LONG_S + 80
 
 
 class Case:
-    """One session with one task, and the requests of its model."""
+    """One session with one task, and the requests of the session to its model."""
 
     def __init__(self, rig: Rig, name: str) -> None:
         self.rig = rig
@@ -48,7 +48,7 @@ class Case:
         return any("01ended)" in asked.all for asked in self.asked)
 
     def check(self, mode: str, record: Callable[[str], None]) -> None:
-        """Assert that there were at most three requests, and the ending was read once.
+        """Assert that the session sent at most three requests, and that the ending was reported once.
 
         A task that does not end causes no third request.
         """
@@ -59,7 +59,7 @@ class Case:
 
 
 def cases(rig: Rig) -> dict[str, Case]:
-    """Return the sessions, and let the model launch the task that each prompt names."""
+    """Return the sessions by name. The model launches for each session the task that its prompt names."""
     found = {name: Case(rig, name) for name in DURATIONS}
 
     def answer(asked: Asked) -> list[Reply]:
@@ -88,9 +88,9 @@ def record() -> Callable[[str], None]:
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Wait as long as the long task may take.
+    """Wait for a condition, up to the time that the long task may take.
 
-    Several clients are slow to start at once.
+    Several clients that start at the same time are slow to start.
     """
     until = time.monotonic() + PATIENCE_S
     while not condition():
@@ -105,7 +105,7 @@ def wait_for_endings(found: dict[str, Case]) -> None:
 
 
 def test_headless_session_waits_without_requests(answering: Rig, tmp_path: Path, record: Callable[[str], None]) -> None:
-    """The client sleeps until the task ends, reads the ending and exits.
+    """A headless client waits without requests until the task ends, reads the ending and exits.
 
     If the task does not end, the client exits at the time limit OUTLIVE_HEADLESS_WAIT.
     """
@@ -130,7 +130,7 @@ def test_headless_session_waits_without_requests(answering: Rig, tmp_path: Path,
 
 
 def check_headless(case: Case, words: list[str], prompt: str = "") -> None:
-    """Assert that a client without a terminal reads the ending before it exits."""
+    """Assert that a client without a terminal reads the ending of its task before it exits."""
     client = case.rig.start(*words, stdin=subprocess.PIPE)
     out, err = client.communicate(prompt, timeout=PATIENCE_S)
     assert client.returncode == 0, (out[-2000:], err[-2000:])
@@ -139,7 +139,10 @@ def check_headless(case: Case, words: list[str], prompt: str = "") -> None:
 
 
 def test_gemini_without_a_terminal_waits_for_its_task(gemini: Gemini) -> None:
-    """The prompt comes from stdin, without `-p`, and the client exits after one turn."""
+    """Gemini CLI without a terminal and without `-p` waits for its task.
+
+    The prompt comes from stdin, and the client exits after one turn.
+    """
     gemini.configure()
     gemini.install()
     case = cases(gemini)["short"]
@@ -147,7 +150,10 @@ def test_gemini_without_a_terminal_waits_for_its_task(gemini: Gemini) -> None:
 
 
 def test_gemini_at_a_terminal_waits_when_its_options_are_one_word(gemini: Gemini) -> None:
-    """With `-yp`, the client exits after one turn, although it has a terminal."""
+    """Gemini CLI with `-yp` waits for its task, although it has a terminal.
+
+    With this option, the client exits after one turn.
+    """
     gemini.configure()
     gemini.install()
     case = cases(gemini)["short"]
@@ -157,7 +163,10 @@ def test_gemini_at_a_terminal_waits_when_its_options_are_one_word(gemini: Gemini
 
 
 def test_claude_waits_when_it_reads_its_prompt_from_a_file(claude: Claude, tmp_path: Path) -> None:
-    """No person adds a prompt to the file, so the client exits after the last one."""
+    """Claude Code waits for its task if it reads its prompts from a file.
+
+    No person adds a prompt to the file, so the client exits after the last prompt.
+    """
     claude.configure()
     claude.install()
     case = cases(claude)["short"]
@@ -171,7 +180,10 @@ def test_claude_waits_when_it_reads_its_prompt_from_a_file(claude: Claude, tmp_p
 
 
 def test_opencode_waits_when_options_stand_before_its_command(opencode: OpenCode) -> None:
-    """The hook must not take the value of an option for the client's command."""
+    """OpenCode waits for its task if options stand before its command.
+
+    The hook must not take the value of an option for the command.
+    """
     opencode.configure()
     opencode.install()
     case = cases(opencode)["short"]
@@ -180,7 +192,7 @@ def test_opencode_waits_when_options_stand_before_its_command(opencode: OpenCode
 
 @pytest.fixture(params=("claude", "codex", "gemini"))
 def at_terminal(request: pytest.FixtureRequest) -> Rig:
-    """Return each client that a script can use in a terminal."""
+    """Return, in turn, each client that a script can use in a terminal."""
     rig: Rig = request.getfixturevalue(request.param)
     rig.configure()
     rig.install()
@@ -190,7 +202,7 @@ def at_terminal(request: pytest.FixtureRequest) -> Rig:
 def test_session_at_a_terminal_waits_without_requests(
     at_terminal: Claude | Codex | Gemini, record: Callable[[str], None]
 ) -> None:
-    """The session is idle until it is woken.
+    """A session at a terminal sends no requests while its task runs, until it is woken.
 
     A client that cannot be woken reads the ending at the next prompt.
     """
@@ -214,7 +226,10 @@ def test_session_at_a_terminal_waits_without_requests(
 def test_session_of_opencode_at_a_terminal_waits_without_requests(
     opencode: OpenCode, record: Callable[[str], None]
 ) -> None:
-    """The client fills in the prompt, and the user sends it. The session is idle until it is woken."""
+    """A session of OpenCode at a terminal sends no requests while its task runs, until it is woken.
+
+    The client starts with the prompt typed in, and the user sends the prompt.
+    """
     opencode.configure()
     opencode.install()
     found = cases(opencode)
@@ -229,7 +244,7 @@ def test_session_of_opencode_at_a_terminal_waits_without_requests(
 
 
 def check_terminal(rig: Rig, *words: str) -> None:
-    """Assert that a prompt is answered at once while a task runs."""
+    """Assert that a client at a terminal answers a prompt at once while a task runs."""
     case = cases(rig)["never"]
     terminal = rig.sit_down(case.prompt, *words)
     wait_for(lambda: len(case.asked) == 2, "the launch")
@@ -239,7 +254,10 @@ def check_terminal(rig: Rig, *words: str) -> None:
 
 
 def test_claude_at_a_terminal_answers_at_once_when_a_headless_client_started_it(claude: Claude) -> None:
-    """The client has inherited the variable that marks a headless client."""
+    """Claude Code at a terminal answers at once, even if a headless client started it.
+
+    It has inherited the environment variable that marks a headless client.
+    """
     claude.configure()
     claude.install()
     claude.bench.env["CLAUDE_CODE_ENTRYPOINT"] = "sdk-cli"
@@ -247,7 +265,10 @@ def test_claude_at_a_terminal_answers_at_once_when_a_headless_client_started_it(
 
 
 def test_codex_at_a_terminal_answers_at_once_when_a_profile_has_the_name_of_a_command(codex: Codex) -> None:
-    """A profile with the name `review` is not the command `review`."""
+    """Codex at a terminal answers at once, even if its profile has the name `review`.
+
+    The hook must not take the name of the profile for the command `review`.
+    """
     codex.configure().with_name("review.config.toml").write_text('model = "scripted"\n')
     codex.install()
     check_terminal(codex, "--profile", "review")
@@ -256,7 +277,7 @@ def test_codex_at_a_terminal_answers_at_once_when_a_profile_has_the_name_of_a_co
 def test_session_of_a_server_of_opencode_waits_without_requests(
     opencode: OpenCode, record: Callable[[str], None]
 ) -> None:
-    """Three sessions of one server are idle until they are woken."""
+    """Sessions of an OpenCode server send no requests while their tasks run, until they are woken."""
     opencode.configure()
     opencode.install()
     found = cases(opencode)
@@ -271,7 +292,7 @@ def test_session_of_a_server_of_opencode_waits_without_requests(
 def test_session_of_a_gateway_of_openclaw_waits_without_requests(
     openclaw: OpenClaw, record: Callable[[str], None]
 ) -> None:
-    """Three sessions of one gateway are idle until they are woken."""
+    """Sessions of an OpenClaw gateway send no requests while their tasks run, until they are woken."""
     found = cases(openclaw)
     for name, case in found.items():
         openclaw.take_turn(case.prompt, f"waits-{name}")

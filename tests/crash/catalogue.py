@@ -1,6 +1,7 @@
-"""All sweeps by name, and a program that runs two of them at a time.
+"""All sweeps by name, and a program that runs them, two at a time.
 
-`python -m tests.crash.catalogue` runs all sweeps, or those that its arguments name, and prints their reports.
+A sweep kills a process, or fails a system call, at every possible point. `python -m tests.crash.catalogue` runs all
+sweeps, or the sweeps that its arguments name, and prints their reports.
 """
 
 import errno
@@ -80,7 +81,7 @@ _ROOT: Final = Path(__file__).parents[2]
 
 
 def run_apart(names: Iterable[str]) -> list[Report]:
-    """Run sweeps and hunts in separate processes, on two processors."""
+    """Run sweeps and hunts in separate processes, on two CPUs."""
     processors: SimpleQueue[int] = SimpleQueue()
     for processor in sorted(os.sched_getaffinity(0))[:2]:
         processors.put(processor)

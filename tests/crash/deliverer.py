@@ -1,7 +1,7 @@
-"""Deliveries: a process that reports endings is killed before every system call.
+"""A sweep over a process that reports endings and is killed before every system call.
 
-The endings are recorded once and copied for every point. After the kill, other processes report the remaining endings
-and are not disturbed. The session received the output of all these processes together.
+The endings are recorded once, and the state directory is copied for every point. After the kill, other processes report
+the remaining endings and are not disturbed. The session receives the output of all these processes together.
 """
 
 import json
@@ -39,7 +39,7 @@ _ENDED: Final = (
     ("s-1", ORDINARY, None),
     ("other", ORDINARY, None),
 )
-# The commands that run after the killed one. The last command must have nothing to report. Its call also
+# The commands that run after the killed command. The last command must report no ending. Its call also
 # shows that the session received the output of the command before.
 _AFTERWARDS: Final = {HAND_OFF: (HAND_OFF, "inbox --session s-2", "inbox --session s-2")}
 _TASK_TOLD: Final = re.compile(r"^(?:- |  )(t[2-9a-z]{7}) ", re.MULTILINE)
@@ -48,7 +48,7 @@ _NOTICE_TOLD: Final = re.compile(r"\(notice (\w+)\)")
 
 @dataclass(frozen=True)
 class Said:
-    """The tasks and notices in the output of one reporting process, and its exit code."""
+    """The tasks and notices in the output of one reporting process, and the exit code of the process."""
 
     tasks: Counter[str]
     notices: Counter[str]
@@ -57,7 +57,10 @@ class Said:
 
 @dataclass(frozen=True)
 class Owed:
-    """The notices that must be reported, with their tasks, and one notice that must not be reported."""
+    """The notices that must be reported, with their tasks, and one notice that must not be reported.
+
+    The latter belongs to another session.
+    """
 
     notices: dict[str, str]
     foreign: str
@@ -77,11 +80,11 @@ class Telling(Life):
         os.environ.pop("OUTLIVE_TRACE", None)
         for verb in ("inbox", "session"):
             load(verb)
-        # Two reports within a short time count as one boundary. So the clock stands still, even on a slow machine.
+        # Two reports within a short time count as one boundary. The clock stands still, as the machine may be slow.
         now = tick()
         vars(start)["tick"] = lambda: now
         run_traced(self._prepare, kill=NOWHERE, stdout=self._stdout, timeout_s=PATIENCE_S)
-        self.home.drop_ballast()  # its 4 MB would be copied for every point
+        self.home.drop_ballast()  # otherwise 4 MB would be copied for every point
         self.fold_log()
         self.freeze()
         self._load_what_is_loaded_late()
@@ -92,9 +95,9 @@ class Telling(Life):
         )
 
     def _load_what_is_loaded_late(self) -> None:
-        """Report once in this process, so that later runs import nothing.
+        """Report the endings once in this process, so that all modules are imported before the runs.
 
-        Otherwise the calls of an import would be in some traces and not in others.
+        Otherwise the system calls of an import would be in some traces and not in others.
         """
         with redirect_stdout(StringIO()):
             for words in (self._words, *self._others):
@@ -109,7 +112,7 @@ class Telling(Life):
         os.write(self._gate, b"\n\n")
 
     def launch(self) -> int:
-        """Report the endings, as the command line does."""
+        """Report the endings with the command line's code."""
         return self._tell(self._words)
 
     def _tell(self, words: str) -> int:
@@ -125,7 +128,7 @@ class Telling(Life):
         }
 
     def go_on(self) -> list[Said]:
-        """Read the output of the killed process, then run the other processes in turn."""
+        """Return what the killed process has printed, and then the output of the other processes, run in turn."""
         said = [self._read(self._stdout.read_text(), 0)]
         for words in self._others:
             with redirect_stdout(StringIO()) as printed:
@@ -139,7 +142,7 @@ class Telling(Life):
 
 
 def _texts(printed: str) -> Iterator[str]:
-    """Yield the texts in a JSON document. An incomplete document yields no text."""
+    """Yield the notices' texts in a JSON document. If the document is incomplete, yield no text."""
     try:
         yield from (notice["text"] for notice in json.loads(printed)["notices"])
     except ValueError:
@@ -150,7 +153,7 @@ def _texts(printed: str) -> Iterator[str]:
 class Delivery(Sweep):
     """A sweep over a process that reports endings.
 
-    `script` is the command line of the process.
+    The attribute `script` is the command line of this process.
     """
 
     role: str = DELIVERER
@@ -178,7 +181,7 @@ class Delivery(Sweep):
 
 def _of_telling(owed: Owed, found: dict[str, tuple[str, str | None, str]], said: list[Said]) -> Iterator[str]:
     tasks = set(owed.notices.values())
-    # The tasks that the killed process had marked as reported. Only the others may be reported again.
+    # The tasks that the killed process had marked as reported. Only the other tasks may be reported again.
     on_record = {owed.notices[name] for name in owed.notices if found[name][2] not in ("pending", "claimed")}
     for number, one in enumerate(said):
         if one.exit_code != 0:

@@ -1,7 +1,7 @@
-"""A process that ends a session is killed, and another process ends the session again.
+"""A sweep over a process that ends a session and is killed, before another process ends the session again.
 
-The session has a foreground and a background task, and the background task must survive. So all steps run in one
-process tree: the process that launched both tasks forks the killed process, and then another one.
+The session has a foreground and a background task, and the background task must survive. All steps run in one process
+tree: the process that launched the two tasks forks the process that is killed, and then a process that is not killed.
 """
 
 import os
@@ -27,7 +27,7 @@ from tests.crash.tree import Trace
 ENDER: Final = "0.2"  # this process is forked after the keepers of both tasks
 _SESSION: Final = "a session"
 _END: Final = ("session", "end", "--session", _SESSION)
-# Three processes in two process groups. The FIFO `tree` has a reader as long as one of them lives.
+# Three processes in two process groups. The FIFO `tree` has a reader as long as one of these processes runs.
 _TREE: Final = "exec 3<>tree; timeout 99 sleep 99; exit 0"
 
 
@@ -39,14 +39,14 @@ class Parting(Life):
         os.environ["OUTLIVE_HOME"] = str(self._now / "state")
         os.environ.pop("OUTLIVE_TRACE", None)
         load("session")
-        # The command that ends a session asks the keepers again after a while. With a long delay it never does, so that
+        # The command that ends a session asks the keepers again after a delay. Here the delay is never over, so that
         # the trace is the same on every machine.
         vars(cancel)["_ASK_AGAIN"] = timedelta(minutes=1)
         os.mkfifo(self._now / "place/tree")
         self.freeze()
 
     def launch(self) -> int:
-        """Launch both tasks, end the session twice, print the state, and let the background task end.
+        """Launch the two tasks, end the session twice, print the state, and let the background task end.
 
         The state is printed before the background task may end.
         """
@@ -68,7 +68,7 @@ class Parting(Life):
         return self._request.but(key=None, command=from_shell_text(_TREE), mode="foreground", surroundings=around)
 
     def said(self) -> list[str]:
-        """Return the state that was printed after the second end of the session."""
+        """Return the lines that were printed after the second end of the session."""
         return self._stdout.read_text().splitlines()
 
     def is_over(self) -> bool:
@@ -108,7 +108,7 @@ class Farewell(Sweep):
         return Parting()
 
     def judge(self, life: Life, trace: Trace, _: Point | None) -> tuple[str, list[str]]:
-        """Compare the printed and the recorded state with the expected one."""
+        """Compare the printed state and the recorded state with the expected state."""
         assert isinstance(life, Parting)
         said, left = life.said(), life.snapshot()
         return "; ".join(said), [

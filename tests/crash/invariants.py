@@ -1,4 +1,4 @@
-"""The invariants of a task after any kill, and the names of their violations.
+"""The invariants of a task after any kill, and the names under which their violations are reported.
 
 The names are short and stable, because a planted bug must be reported under the name of the invariant that it breaks.
 """
@@ -24,10 +24,10 @@ _SIGKILL = 9
 
 @dataclass(frozen=True)
 class Point:
-    """The known facts about a disturbed life: killed processes, keeper and command."""
+    """The known facts about a disturbed life: which processes were killed, and what keeper and command did."""
 
     dead: frozenset[str]  # the roles of the killed processes
-    keeper_lived: bool = True  # the keeper started and was not disturbed, so it must settle the task itself
+    keeper_lived: bool = True  # whether the keeper started and was not disturbed; then it must settle the task itself
     began: bool | None = None  # whether the command's exec was reached; None if that is not known
     startable: bool = True  # whether the command can be executed at all
 
@@ -50,7 +50,7 @@ def point_of(after: Aftermath, failing: str | None, *, startable: bool) -> Point
 
 
 def violations(after: Aftermath, point: Point) -> list[str]:
-    """Return the names of all broken invariants."""
+    """Return the names of all invariants that a disturbed life has broken."""
     return [
         *_of_processes(after, point),
         *(f"{text} (after the point)" for text in _of_notices(after.found)),
@@ -100,7 +100,7 @@ def _of_launching(after: Aftermath, point: Point) -> Iterator[str]:
             yield "printed id without a row"
     if len(rows) > 1:
         yield "two tasks of one key"
-    # A task that never began is tried again. The second try reports that the command cannot be executed.
+    # A task whose command never began is tried again. The second try reports that the command cannot be executed.
     is_told = not point.startable and after.answers[-1:] and after.answers[-1].startswith("refused not_started")
     if after.again and not after.again.hung and not after.printed and not is_told:
         yield f"refused when asked again: {after.answers[-1:]}"
@@ -158,7 +158,7 @@ def _of_endings(after: Aftermath, point: Point) -> Iterator[str]:
 
 
 def _of_a_seen_end(attempt: Attempt, point: Point) -> Iterator[str]:
-    """Yield a violation if keeper or witness survived and the exit code is lost."""
+    """Yield a violation if the exit code is lost although keeper or witness survived."""
     expected = (None, _SIGKILL) if COMMAND in point.dead else (CODE, None)
     if (attempt.exit_code, attempt.signal) != expected:
         yield f"exit code lost: {attempt.state}, {attempt.reason}"

@@ -1,7 +1,7 @@
 """One life of a task, from its launch to its last record, disturbed at one point.
 
 The state directory is prepared once and copied for every point. The harness runs the code of `outlive run` in a fork of
-a process that has imported all modules. Afterwards the harness acts like any caller: it repeats the launch with the
+a process that has imported all modules. Afterwards the harness acts as any caller does: it repeats the launch with the
 same key if no id was printed, and it reads the task twice.
 """
 
@@ -58,31 +58,31 @@ ADOPTER: Final = "0.1.0"
 
 CODE: Final = 3
 ORDINARY: Final = f"echo x >> ran; exit {CODE}"
-# A command that ends only after its launcher has seen it run, and another command has read its state.
+# A command that ends only after its launcher has seen it running and another command has read the task's state.
 GATED: Final = f"read go < gate; {ORDINARY}"
-# The same command, whose keeper is killed meanwhile. The next command that reads the task forks an adopter.
+# The same command, but its keeper is killed while it runs. The next command that reads the task forks an adopter.
 ADOPTED: Final = f"{GATED} # adopted"
-# A command whose task has a claim. It goes through the queue, where no other task is ahead.
+# A command whose task claims a lock. The task is queued, and no other task is ahead of it.
 QUEUED: Final = f"{ORDINARY} # queued"
-# A command whose keeper and witness have had another task before, in another state directory.
+# A command whose keeper and witness have run another task before, in another state directory.
 AGAIN: Final = f"{ORDINARY} # again"
 UNSTARTABLE: Final = "/no/such/program"
-NOWHERE: Final = KillAt("nobody", 0)  # no process has this role, so the tree runs without stops at its calls
+NOWHERE: Final = KillAt("nobody", 0)  # no process has this role, so the processes are not stopped at their calls
 PATIENCE_S: Final = 4.0
 _HURRY: Final = 200
 
-# Only processes are killed, so nothing needs to survive a power loss. In memory, a point takes half the time.
+# The tests only kill processes, so no file needs to survive a power loss. In memory, a point takes half the time.
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes the name
 
 
 @dataclass(frozen=True)
 class Aftermath:
-    """The state that a disturbed life left behind, at each step of the recovery."""
+    """The state after a disturbed life, at each step of the recovery."""
 
     trace: Trace
     answers: tuple[str, ...]  # the output of the first and the second launch
     ran: tuple[int, int]  # the number of runs of the command after the point, and in the end
-    again: Trace | None  # the second launch, if no id had been printed
+    again: Trace | None  # the trace of the second launch, if the first launch printed no id
     found: Snapshot  # the ledger after the point
     settled: Snapshot  # the ledger after a reconciliation
     untouched: Snapshot  # the ledger after a second reconciliation
@@ -91,12 +91,15 @@ class Aftermath:
 
     @property
     def printed(self) -> tuple[str, ...]:
-        """Return the ids that were printed."""
+        """The task ids that the launches have printed."""
         return tuple(a.removeprefix("id ") for a in self.answers if a.startswith("id "))
 
 
 class Life:
-    """A state directory for one task at a time, to be created inside `drive` and closed."""
+    """A state directory for one task at a time.
+
+    Create it inside `drive`, and close it.
+    """
 
     def __init__(self, script: str = ORDINARY) -> None:
         shared = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
@@ -126,7 +129,7 @@ class Life:
         )
         self._script = script
         _make_small_and_fast()
-        # A keeper rehearses the settlement when its command has run for a while. Here it always does, or never does.
+        # A keeper rehearses the settlement when its command has run for a while. Here it does so always or never.
         supervise._REHEARSES_AFTER = 0.0 if script == GATED else 3600.0
         self.freeze()
 
@@ -136,7 +139,7 @@ class Life:
         shutil.rmtree(self._root)
 
     def freeze(self) -> None:
-        """Make the present state the beginning of every further life."""
+        """Make the current state directory the template from which every further life begins."""
         shutil.rmtree(self._template, ignore_errors=True)
         self._now.rename(self._template)
         self._reset()
@@ -214,7 +217,7 @@ class Life:
         )
 
     def clear_up(self, trace: Trace, *, ask_again: bool = True) -> Aftermath:
-        """Bring a life to its end as a caller would, and return the state after each step."""
+        """Bring a disturbed life to its end, as a caller would do, and return the state after each step."""
         damage = []
         ran, found = self.count_runs(), self.snapshot()
         again = None
@@ -257,7 +260,7 @@ def _say(line: str) -> bool:
     try:
         os.write(1, line.encode() + b"\n")
     except OSError:
-        return False  # the failing disk is the disk with the caller's output
+        return False  # the failing disk also has the file for the caller's output
     return True
 
 
@@ -273,11 +276,11 @@ _sleep: Final = time.sleep
 
 
 def _make_small_and_fast() -> None:
-    """Shorten the pauses and the process list in this process and its forks.
+    """Shorten pauses, and shorten the list of processes, in this process and its forks.
 
-    Deadlines stay unchanged. The search for orphans of a dead task examines every process of the machine. Two processes
-    are enough here.
+    Deadlines stay unchanged. The search for orphans of a dead task usually examines every process of the machine. Here,
+    two processes are enough.
     """
-    settle._TIDIES_ONE_IN = 1 << 60  # never, because it would depend on the random task id and change the trace
+    settle._TIDIES_ONE_IN = 1 << 60  # never, because tidying depends on the random task id and changes the trace
     time.sleep = lambda seconds: _sleep(float(seconds) / _HURRY)
     process_tree._all_pids = lambda: [1, os.getpid()]

@@ -1,6 +1,7 @@
-"""Planted bugs that a careful programmer could write. The sweep must name the invariant that a bug breaks.
+"""Planted bugs, such as a careful programmer could write, and the invariants that they break.
 
-A sweep without findings proves something only if it would have found these bugs.
+For each bug, the sweep must report the name of the broken invariant. A sweep without findings proves something only if
+it would have found these bugs.
 """
 
 import errno
@@ -38,18 +39,18 @@ class Mutant:
 
 
 def replace(owner: object, name: str, planted: object) -> None:
-    """Replace an existing attribute. A missing attribute raises an error."""
+    """Replace an attribute that exists. If the attribute does not exist, raise an error."""
     getattr(owner, name)
     setattr(owner, name, planted)
 
 
 def settle_in_two_transactions() -> None:
-    """Write the notice only after the state was committed."""
+    """Plant a bug: the notice is written only after the state was committed."""
     replace(sqlite, "_NOTICE", f"COMMIT; BEGIN IMMEDIATE; {sqlite._NOTICE}")
 
 
 def insert_row_before_lock() -> None:
-    """Insert the row of an attempt before its files and its lock exist."""
+    """Plant a bug: the row of an attempt is inserted before its files and its lock exist."""
     check_room, plan, enqueue = Home.check_room, run._plan_launch, run._enqueue
     homes: list[Home] = []
     tasks: dict[str, Task] = {}
@@ -69,9 +70,9 @@ def insert_row_before_lock() -> None:
 
 
 def reap_before_recording() -> None:
-    """Reap the command before its exit status is on the disk.
+    """Plant a bug: the command is reaped before its exit status is on the disk.
 
-    After the reaping, no other process can read the status.
+    After the command was reaped, no other process can read the status.
     """
 
     def watch(record_fd: int, command: int, voice: int, _: int) -> None:
@@ -83,7 +84,10 @@ def reap_before_recording() -> None:
 
 
 def tell_before_recording() -> None:
-    """Notify the keeper before recording, and die of EPIPE if the keeper is gone."""
+    """Plant a bug: the witness notifies the keeper before it records the exit.
+
+    If the keeper is gone, the witness is ended by EPIPE and records no exit.
+    """
     say, write_exit = witness._say, witness.write_exit
     voices: list[int] = []
 
@@ -100,18 +104,18 @@ def tell_before_recording() -> None:
 
 
 def take_a_dead_witness_for_success() -> None:
-    """Settle an end that no process saw with exit code 0."""
+    """Plant a bug: an end that no process saw is settled with exit code 0."""
     success = Evidence(kind="exited", seen_by="keeper", exit_code=0)
     replace(exit_watch, "_without_witness", lambda _: success)
 
 
 def ignore_the_record() -> None:
-    """Reconcile without reading the exit that the witness recorded."""
+    """Plant a bug: a task is reconciled without reading the exit that the witness recorded."""
     replace(reconcile, "read_evidence", lambda *_: None)
 
 
 def reconcile_without_the_lock() -> None:
-    """Reconcile without taking the lock, and without checking the keeper."""
+    """Plant a bug: a task is reconciled without taking its lock and without checking its keeper."""
 
     def open_only(files: AttemptFiles, which: str = "lock") -> int:
         return os.open(files.lock if which == "lock" else files.control, os.O_RDWR | os.O_CLOEXEC)
@@ -121,7 +125,7 @@ def reconcile_without_the_lock() -> None:
 
 
 def begin_without_a_go() -> None:
-    """Begin the command before its row says `running`."""
+    """Plant a bug: the command begins before the row of its attempt says `running`."""
     become = witness._become_command
 
     def begin_at_once(failure: int, start: witness.Start, own: int) -> NoReturn:
@@ -133,13 +137,13 @@ def begin_without_a_go() -> None:
 
 
 def take_lost_for_never_begun() -> None:
-    """Start a lost command again, although it may have run."""
+    """Plant a bug: a lost command is started again, although it may have run."""
     unseen = reconcile._Check._unseen
     replace(reconcile._Check, "_unseen", lambda check, _: unseen(check, "no"))
 
 
 def write_the_record_in_two() -> None:
-    """Write the exit record in two steps and read it without a checksum."""
+    """Plant a bug: the exit record is written in two steps, and read without a checksum."""
     write, read = record.write_slot, record.read_slot
 
     def write_halves(fd: int, slot: "record.Slot", *, durable: bool = True, **fields: object) -> None:
@@ -158,15 +162,15 @@ def write_the_record_in_two() -> None:
 
 
 def inherit_nothing() -> None:
-    """Keep the keeper from becoming a subreaper.
+    """Plant a bug: the keeper does not become a subreaper.
 
-    If the witness dies, the status of the command is then lost.
+    If the witness dies, the exit status of the command is then lost.
     """
     replace(keeper, "become_subreaper", lambda: None)
 
 
 def answer_a_dead_launcher() -> None:
-    """Let the keeper die of EPIPE if its launcher is gone."""
+    """Plant a bug: the keeper is ended by EPIPE if its launcher is gone."""
 
     def answer(ready: int | None, word: str) -> None:
         if ready is None:
@@ -178,7 +182,7 @@ def answer_a_dead_launcher() -> None:
 
 
 def believe_a_failed_commit() -> None:
-    """Take an error of COMMIT as proof that nothing was written."""
+    """Plant a bug: an error of COMMIT is taken as proof that no row was written."""
     attempt = start_attempt.new_attempt
 
     def enqueue(home: Home, launch: Launch, now: datetime, *_: object) -> Task:
@@ -193,7 +197,7 @@ def believe_a_failed_commit() -> None:
 
 
 def leave_the_bundle() -> None:
-    """Leave the directory of a refused launch on the disk."""
+    """Plant a bug: the bundle of a refused launch is left on the disk."""
     replace(run, "discard_bundle", lambda _: None)
 
 

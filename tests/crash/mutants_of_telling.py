@@ -1,4 +1,4 @@
-"""Planted bugs in processes that report endings, and in those that end a session."""
+"""Planted bugs in processes that report endings, and in processes that end a session."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def present_before_printing() -> None:
-    """Mark a notice as presented before it is printed."""
+    """Plant a bug: a notice is marked as presented before it is printed."""
 
     def enter(claimed: inbox.Claim) -> inbox.Claim:
         claimed.presented()
@@ -32,12 +32,12 @@ def present_before_printing() -> None:
 
 
 def believe_a_dead_claim() -> None:
-    """Leave a notice to a process that has claimed it and is dead."""
+    """Plant a bug: a notice is left to the process that claimed it, although this process is dead."""
     replace(inbox, "is_held", lambda *_: True)
 
 
 def acknowledge_at_the_claim() -> None:
-    """Acknowledge a notice when it is claimed."""
+    """Plant a bug: a notice is acknowledged when it is claimed."""
     claim = Notices.claim
 
     def claim_and_close(self: Notices, notices: Sequence[Notice], claimer: str) -> None:
@@ -48,7 +48,7 @@ def acknowledge_at_the_claim() -> None:
 
 
 def rename_when_told_again() -> None:
-    """Change the id of a notice that was claimed before."""
+    """Plant a bug: a notice that was claimed before gets a new id."""
     owed = Notices.owed
 
     def owed_anew(self: Notices, *which: Any, **limits: Any) -> list[Notice]:
@@ -61,12 +61,12 @@ def rename_when_told_again() -> None:
 
 
 def forget_what_was_printed() -> None:
-    """Print a notice without recording that it was presented."""
+    """Plant a bug: a notice is printed, but not recorded as presented."""
     replace(inbox.Claim, "presented", lambda *_, **__: None)
 
 
 def end_the_session_first() -> None:
-    """End the session before its tasks, and skip the tasks of an ended session."""
+    """Plant a bug: a session is ended before its tasks, and tasks of an ended session are skipped."""
     end_foreground = lineage._end_foreground
 
     def end_then_ask(home: Home, session: Session, adopter: "Adopter | None") -> list[Task]:

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-SYSCALL: Final = 24  # resume until the next system call boundary
-CONT: Final = 7  # resume until a signal, a fork, an exec or the end
+SYSCALL: Final = 24  # resume until the next entry or exit of a system call
+CONT: Final = 7  # resume until a signal, a fork, an exec or the end of the process
 LISTEN: Final = 0x4208  # leave a process stopped, and report its events
 _POKEUSER: Final = 6
 _GETEVENTMSG: Final = 0x4201
@@ -53,7 +53,7 @@ _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c
 
 
 class CallStop(ctypes.Structure):
-    """`struct ptrace_syscall_info`, which is the same on every architecture."""
+    """The kernel's `struct ptrace_syscall_info`. It is the same on every architecture."""
 
     _fields_ = (
         ("stage", ctypes.c_uint8),  # ENTRY at the entry of a call, another value at its exit
@@ -97,7 +97,7 @@ def _exit_code(program: Callable[[], object]) -> int:
 
 
 def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) -> int:
-    """Fork a child that calls both functions. Only the calls of `program` are traced."""
+    """Fork a child that calls `prepare` and then `program`. Only the calls of `program` are traced."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -105,7 +105,7 @@ def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) ->
             os.kill(os.getpid(), signal.SIGSTOP)
             os._exit(_exit_code(program))
         finally:
-            os._exit(71)  # whatever exception occurs, the child must not continue with its parent's code
+            os._exit(71)  # after any exception, the child must not continue with the code of its parent
     os.waitpid(pid, os.WUNTRACED)
     try:
         _ptrace(_SEIZE, pid, 0, _OPTIONS)
@@ -123,14 +123,14 @@ def resume(pid: int, request: int, signum: int = 0) -> None:
 
 
 def new_child(pid: int) -> int:
-    """Return the process that a tracee has made in a fork, vfork or clone event."""
+    """Return the id of the process that a tracee has created, after a fork, vfork or clone event."""
     message = ctypes.c_ulong()
     _ptrace(_GETEVENTMSG, pid, 0, ctypes.addressof(message))
     return message.value
 
 
 def read_stop(pid: int) -> CallStop:
-    """Return the call of a tracee in a system call stop.
+    """Return the system call at which a tracee has stopped.
 
     The next call of this function overwrites the result.
     """
@@ -139,12 +139,12 @@ def read_stop(pid: int) -> CallStop:
 
 
 def skip_call(pid: int) -> None:
-    """Replace the call at its entry stop by number -1, which does nothing."""
+    """At the entry of a system call, replace the call by number -1, which has no effect."""
     _ptrace(_POKEUSER, pid, _X86_ORIG_RAX, 2**64 - 1)
 
 
 def set_result(pid: int, result: int) -> None:
-    """Set the result that the program gets, at the exit stop of a call."""
+    """At the exit of a system call, set the result that the program gets."""
     _ptrace(_POKEUSER, pid, _X86_RAX, result % 2**64)
 
 
@@ -237,7 +237,7 @@ def name_at(pid: int, stop: CallStop) -> str:
 
 
 def is_heap_call(name: str, stop: CallStop) -> bool:
-    """Return whether a call is made by the memory allocator.
+    """Return whether a system call was made by the memory allocator.
 
     No other process can see such a call.
     """
@@ -245,7 +245,7 @@ def is_heap_call(name: str, stop: CallStop) -> bool:
 
 
 def current_call(pid: int) -> str | None:
-    """Return the call that a process is blocked in, or None if the process is running or gone."""
+    """Return the system call that blocks a process, or None if the process is running or gone."""
     try:
         number = Path(f"/proc/{pid}/syscall").read_text().split()[0]
     except (OSError, IndexError):
@@ -254,15 +254,15 @@ def current_call(pid: int) -> str | None:
 
 
 def current_processor() -> int:
-    """Return the processor on which this process runs.
+    """Return the number of the CPU on which this process runs.
 
-    The processor is field 39 of /proc/self/stat.
+    The number is field 39 of /proc/self/stat.
     """
     return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[36])
 
 
 def parent_of(pid: int) -> int:
-    """Return the parent process of a process or thread, or 0 if the process is gone."""
+    """Return the id of the parent of a process or thread, or 0 if the process is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -1,7 +1,8 @@
 """Sweeps: a life is disturbed before every system call of one of its processes.
 
-A life is one task from its launch to its last record. A sweep counts up from the first call until the life ends before
-the point. The invariants must hold after each point, however the processes are scheduled.
+A life is one task from its launch to its last record. A point is the number of a system call of that process. A sweep
+counts up from the first system call until the life ends before the call is made. The invariants must hold after each
+point, however the processes are scheduled.
 """
 
 import time
@@ -20,7 +21,7 @@ from tests.crash.tree import FailAt, KillAt, Trace
 WRITES: Final = frozenset(
     {"write", "pwrite64", "fsync", "fdatasync", "ftruncate", "fallocate", "openat", "rename", "mkdir", "mknodat"}
 )
-# Calls after which a killed process leaves no trace: they only read, or take a lock that the kernel then frees.
+# Calls that leave no trace if the process is killed after them. They only read, or take a lock that the kernel frees.
 _TRACELESS: Final = frozenset(
     {"chdir", "fcntl", "fstat", "getcwd", "getdents64", "geteuid", "getpid", "getrandom", "gettid", "lstat"}
     | {"newfstatat", "poll", "pread64", "prlimit64", "read", "set_robust_list", "stat"}
@@ -40,13 +41,13 @@ class Sweep:
 
     role: str
     also: tuple[str, ...] = ()
-    errno: int | None = None  # the calls of `names` fail with this number; if it is None, the process is killed
-    persistent: bool = False  # every later call of `names` fails too
+    errno: int | None = None  # the error with which calls of `names` fail; if None, the process is killed
+    persistent: bool = False  # whether every later call of `names` fails too
     names: frozenset[str] = WRITES
     script: str = ORDINARY
     since: str | None = None  # the sweep begins at the first call of this name, before which there is no other process
-    distinct: bool = False  # skip the points after a call in `_TRACELESS`, because they equal the points before
-    ruin: str | None = None  # how a task is left without processes, before the reconciler is disturbed
+    distinct: bool = False  # skip points after a call in `_TRACELESS`: each is the same as the point before
+    ruin: str | None = None  # how a task loses its processes, before the reconciler is disturbed
     looks: int = 3  # number of undisturbed lives; every life has the points of the shortest of them
 
     def stage(self) -> Life:
@@ -54,7 +55,7 @@ class Sweep:
         return Life(self.script)
 
     def disturb(self, life: Life, number: int) -> Trace:
-        """Run one life to its end, disturbed at the point with this number."""
+        """Run one life to its end, and disturb it at the point with this number."""
         program = life.reconcile if self.ruin else None
         if self.errno is None:
             return life.trace(program, kill=KillAt(self.role, number, self.also))
@@ -62,12 +63,12 @@ class Sweep:
         return life.trace(program, fail=fail)
 
     def count(self, clean: Trace) -> int:
-        """Count the points of an undisturbed life."""
+        """Return the number of points of an undisturbed life."""
         calls = clean.calls[self.role]
         return len(calls) if self.errno is None else sum(name in self.names for name in calls)
 
     def points(self, clean: Trace) -> list[int]:
-        """Return the points that are visited."""
+        """Return the numbers of the points that the sweep visits."""
         calls = clean.calls[self.role]
         begin = calls.index(self.since) if self.since else 0
         return [
@@ -77,7 +78,7 @@ class Sweep:
         ]
 
     def judge(self, life: Life, trace: Trace, ruined: Point | None) -> tuple[str, list[str]]:
-        """Bring a disturbed life to its end, and return its outcome and the broken invariants."""
+        """Bring a disturbed life to its end, and return the outcome and the names of the broken invariants."""
         after = life.clear_up(trace, ask_again=ruined is None)
         point = ruined or point_of(after, self.role if self.errno else None, startable=self.script != UNSTARTABLE)
         broken = violations(after, point)
@@ -89,7 +90,7 @@ class Sweep:
 
 @dataclass
 class Report:
-    """The result of a sweep."""
+    """The result of one sweep."""
 
     name: str
     expected: int = 0
@@ -108,7 +109,7 @@ class Report:
 
 
 def run_sweep(name: str, sweep: Sweep) -> Report:
-    """Visit every point of a sweep, inside `drive`."""
+    """Visit every point of a sweep, and return the report. Call this inside `drive`."""
     began, report = time.monotonic(), Report(name)
     with closing(sweep.stage()) as life:
         ruined = _ruin(life, sweep.ruin) if sweep.ruin else None
@@ -122,7 +123,7 @@ def run_sweep(name: str, sweep: Sweep) -> Report:
             _visit(report, life, sweep, number, ruined)
             if sum("hung" in text for text in report.violations) >= _MOST_HANGS:
                 break
-        # A missed number after the last point is no point. The other missed points exist, but another process was
+        # A missed number after the last point is no point. The other missed points exist, but the other processes were
         # faster that time. They are tried again until they are hit.
         missed, report.missed = [miss for miss in report.missed if miss < end], []
         for _ in range(_TRIES):
@@ -141,10 +142,10 @@ def hunt(
     prey: str,
     near: tuple[str, int] | None,
 ) -> Report:
-    """Visit points with a planted bug, nearest first, until the sweep reports the bug.
+    """Plant a bug, and visit points, nearest first, until the sweep reports the bug.
 
-    The report must name the right invariant. The order of two processes at a point depends on chance, so all points are
-    visited several times.
+    The report must have the name `prey` of the invariant that the bug breaks. The order of two processes at a point
+    depends on chance, so all points are visited several times.
     """
     began, report = time.monotonic(), Report(name)
     with closing(sweep.stage()) as life:
@@ -167,7 +168,7 @@ def _place_of(calls: list[str], name: str, which: int) -> int:
 
 
 def _clean(life: Life, sweep: Sweep) -> Trace:
-    """Run an undisturbed life, traced like a disturbed one, to have the same timing."""
+    """Run a life without disturbing it. It is traced like a disturbed life, so that it has the same timing."""
     return life.trace(life.reconcile if sweep.ruin else None, kill=KillAt(sweep.role, _NEVER))
 
 
@@ -195,7 +196,7 @@ def _outcome(after: Aftermath) -> str:
 
 
 def _ruin(life: Life, kind: str) -> Point:
-    """Leave a task without keeper and witness. Every life then begins with this task."""
+    """Leave a task without keeper and witness, as the state from which every life begins."""
     clean = life.trace()
     if kind == "recorded":
         number = len(clean.calls[KEEPER])

@@ -1,4 +1,4 @@
-"""The crash harness itself. Every sweep of Outlive relies on these properties."""
+"""Tests of the crash harness itself. Every sweep relies on the properties that they check."""
 
 import errno
 import os
@@ -21,13 +21,13 @@ pytestmark = [pytest.mark.crash, pytest.mark.skipif(bool(UNSUPPORTED), reason=f"
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Append with one write, and close the file even if that fails."""
+    """Append to a file with one write, and close the file even if the write fails."""
     with path.open("ab", buffering=0) as file:
         file.write(content)
 
 
 def in_child(child: Callable[[], object]) -> int:
-    """Fork, call `child` in the new process and let it exit 0."""
+    """Fork a process that calls `child` and exits with 0, and return its id."""
     pid = os.fork()
     if pid == 0:
         child()
@@ -36,9 +36,9 @@ def in_child(child: Callable[[], object]) -> int:
 
 
 def wait_until(is_true: Callable[[], bool]) -> bool:
-    """Wait until a condition is true, and leave the processor to other processes.
+    """Wait until a condition is true, and let other processes use the CPU meanwhile.
 
-    All processes of a test run on the same processor.
+    All processes of a test run on the same CPU.
     """
     while not is_true():
         os.sched_yield()
@@ -46,17 +46,17 @@ def wait_until(is_true: Callable[[], bool]) -> bool:
 
 
 def state_of(pid: int) -> str:
-    """Return the state letter of a child that was not reaped. The letter is Z if the child is dead."""
+    """Return the letter of the state of a child process, which is Z if the child has exited and was not reaped."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def before(name: str, program: Callable[[], object], role: str = "0") -> KillAt:
-    """Return the point before the first call with this name, found in an undisturbed run."""
+    """Return the point before the first call with this name, found by an undisturbed run of the program."""
     return KillAt(role, drive(lambda: run_traced(program)).calls[role].index(name))
 
 
 def family(folder: Path, heap: int = 0) -> Callable[[], None]:
-    """Make a program of four processes: a parent, two children and a grandchild."""
+    """Return a program of four processes: a parent, two children and a grandchild."""
 
     def middle() -> None:
         os.waitpid(in_child(lambda: write_file(folder / "grandchild", b"g")), 0)
@@ -70,7 +70,10 @@ def family(folder: Path, heap: int = 0) -> Callable[[], None]:
 
 
 def test_sweep_kills_at_every_call_once_and_the_other_processes_run_on(tmp_path: Path) -> None:
-    """A sweep visits each call of the undisturbed run once, and then ends."""
+    """A sweep kills the process once at each call of the undisturbed run, and then ends.
+
+    The other processes continue to run.
+    """
     program = family(tmp_path)
 
     def sweep() -> tuple[Trace, dict[str, list[str | None]]]:
@@ -89,7 +92,10 @@ def test_sweep_kills_at_every_call_once_and_the_other_processes_run_on(tmp_path:
 
 
 def test_roles_and_calls_are_the_same_in_every_run(tmp_path: Path) -> None:
-    """Roles follow the order of forks, and calls of the memory allocator do not count."""
+    """Roles and calls are the same in every run.
+
+    Roles follow the order of forks, and calls of the memory allocator are not counted.
+    """
     sizes = range(0, 4_000_000, 200_000)
     traces = drive(lambda: [run_traced(family(tmp_path, heap=size)) for size in sizes])
     assert all(trace.calls == traces[0].calls for trace in traces)
@@ -97,7 +103,10 @@ def test_roles_and_calls_are_the_same_in_every_run(tmp_path: Path) -> None:
 
 
 def test_call_that_the_kernel_restarts_counts_once() -> None:
-    """The death of a child interrupts a read, which the kernel then restarts."""
+    """A read that a signal interrupts and the kernel restarts is counted once.
+
+    In this test, the death of a child causes the signal.
+    """
 
     def program() -> None:
         parent, (reader, writer) = os.getpid(), os.pipe()
@@ -110,7 +119,10 @@ def test_call_that_the_kernel_restarts_counts_once() -> None:
 
 
 def test_a_killed_process_does_not_make_the_call(tmp_path: Path) -> None:
-    """The kill comes before the write, so the file has only the first run's byte."""
+    """A process that is killed before a write does not write.
+
+    The file has only the byte that the undisturbed run wrote.
+    """
     path = tmp_path / "file"
     kill = before("write", lambda: write_file(path, b"x"))
     trace = drive(lambda: run_traced(lambda: write_file(path, b"y"), kill=kill))
@@ -119,7 +131,10 @@ def test_a_killed_process_does_not_make_the_call(tmp_path: Path) -> None:
 
 
 def test_double_kill_kills_both_processes_at_once(tmp_path: Path) -> None:
-    """The second process dies in any state. A role that does not exist yet is skipped."""
+    """A double kill kills two processes at once, whatever the second process is doing.
+
+    A process that does not exist yet is skipped.
+    """
 
     def program() -> None:
         child = in_child(signal.pause)
@@ -135,7 +150,10 @@ def test_double_kill_kills_both_processes_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("answers", ["ok ENOSPC ok", "ok ENOSPC ENOSPC"])
 def test_failed_write_returns_an_error_and_writes_nothing(tmp_path: Path, answers: str) -> None:
-    """The second write fails, or the second and all later ones, in one role only."""
+    """A write that is set to fail returns an error and writes no byte.
+
+    The test lets the second write fail, or the second and all later writes, in one role only.
+    """
 
     def answer(letter: bytes) -> str:
         try:
@@ -145,7 +163,7 @@ def test_failed_write_returns_an_error_and_writes_nothing(tmp_path: Path, answer
         return "ok"
 
     def program() -> None:
-        # The program reports the outcome by mkdir, because a write might fail as well.
+        # The program reports the outcome by mkdir, because a write might fail too.
         (tmp_path / " ".join(answer(letter) for letter in (b"a", b"b", b"c"))).mkdir()
         os.waitpid(in_child(lambda: write_file(tmp_path / "child", b"fine")), 0)
 
@@ -159,7 +177,10 @@ def test_failed_write_returns_an_error_and_writes_nothing(tmp_path: Path, answer
 
 @pytest.mark.parametrize("reached", ["kill and fail", "kill", "fail"])
 def test_kill_with_a_failure_is_a_hit_only_when_both_happen(tmp_path: Path, reached: str) -> None:
-    """A sweep with a kill and a failure ends at the first point at which one of them did not happen."""
+    """A point with a kill and a failure is hit only if the kill and the failure happen.
+
+    So a sweep over such points ends at the first point at which one of them did not happen.
+    """
 
     def program() -> None:
         with suppress(OSError):
@@ -174,14 +195,20 @@ def test_kill_with_a_failure_is_a_hit_only_when_both_happen(tmp_path: Path, reac
 
 
 def test_fail_at_refuses_the_name_of_an_unknown_call() -> None:
-    """With a misspelled name, a sweep would end at once and look complete."""
+    """`FailAt` refuses a misspelled name of a system call.
+
+    Otherwise a sweep with this name would end at once and look complete.
+    """
     with pytest.raises(ValueError, match="wirte"):
         FailAt("0", 0, frozenset({"wirte"}), errno.EIO)
 
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_detached_grandchild_is_followed_and_waited_for(tmp_path: Path, killed: bool) -> None:
-    """The grandchild has its own session and no descriptors, and outlives its parents."""
+    """A detached grandchild is traced and waited for.
+
+    It has its own session and no open descriptors, and outlives its parents.
+    """
 
     def grandchild(driver: int) -> None:
         os.setsid()
@@ -202,7 +229,10 @@ def test_a_detached_grandchild_is_followed_and_waited_for(tmp_path: Path, killed
 
 @pytest.mark.parametrize("kill", [None, KillAt("0", 1)])
 def test_hanging_process_is_reported_with_its_role_and_killed(kill: KillAt | None) -> None:
-    """The report names the blocking call, even if the process was not traced."""
+    """A process that hangs is killed, and reported with its role and the call that blocks it.
+
+    This holds even for a process that was not traced.
+    """
 
     def program() -> None:
         in_child(signal.pause)
@@ -214,7 +244,7 @@ def test_hanging_process_is_reported_with_its_role_and_killed(kill: KillAt | Non
 
 
 def test_signals_of_traced_processes_are_delivered() -> None:
-    """A parent sees that its child stops, continues and dies."""
+    """Signals reach traced processes: a parent sees that its child stops, continues and exits."""
 
     def program() -> int:
         stopped = in_child(signal.pause)
@@ -231,7 +261,10 @@ def test_signals_of_traced_processes_are_delivered() -> None:
 
 
 def test_exec_spawned_programs_and_threads_work_under_the_tracer(tmp_path: Path) -> None:
-    """A program keeps its role over an exec, and a thread has a role of its own."""
+    """Exec, spawned programs and threads work in a traced program.
+
+    A program keeps its role over an exec, and a thread has a role of its own.
+    """
 
     def program() -> int:
         os.write(1, b"before ")
@@ -246,7 +279,10 @@ def test_exec_spawned_programs_and_threads_work_under_the_tracer(tmp_path: Path)
 
 
 def test_exception_of_the_program_is_printed_and_exits_70(tmp_path: Path) -> None:
-    """A program with an error must not be mistaken for a killed one."""
+    """If the program raises an exception, it is printed, and the exit code is 70.
+
+    So the program is not mistaken for a killed process.
+    """
     trace = drive(lambda: run_traced(lambda: 1 / 0, stdout=tmp_path / "output"))
     assert trace.exits == {"0": 70}
     assert "ZeroDivisionError" in (tmp_path / "output").read_text()

@@ -1,4 +1,4 @@
-"""A task keeps its promises when any process is killed or any disk call fails."""
+"""A task keeps its guarantees if any process is killed or any disk call fails."""
 
 import time
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.skipif(bool(UNSUPPORTED), reason=f"
 
 @pytest.fixture(scope="module")
 def reports() -> dict[str, Report]:
-    """Run every sweep once, two at a time, and print the reports."""
+    """Run every sweep once, two at a time, print the reports and return them."""
     began = time.monotonic()
     found = {report.name: report for report in run_apart(SWEEPS)}
     for report in found.values():
@@ -25,7 +25,7 @@ def reports() -> dict[str, Report]:
 
 @pytest.fixture(scope="module")
 def hunts() -> dict[str, Report]:
-    """Run the hunt for every planted bug once, two at a time."""
+    """Run the hunt for every planted bug once, two at a time, and return the reports."""
     return {report.name: report for report in run_apart(MUTANTS)}
 
 
@@ -35,7 +35,7 @@ def _points(found: dict[str, Report]) -> int:
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if not s.also and not s.errno])
 def test_no_single_kill_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """One process is killed before any of its calls.
+    """No guarantee is broken if one process is killed before any of its calls.
 
     The command runs at most once, and its task has one ending, one notice and the true exit code. No ending stays
     unreported. An ending is reported twice only under one notice id, and only if the first report was not recorded.
@@ -45,36 +45,45 @@ def test_no_single_kill_breaks_a_promise(reports: dict[str, Report], name: str) 
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if s.also])
 def test_no_double_kill_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """An ending may be lost only if keeper and witness die together."""
+    """No guarantee is broken if two processes are killed at once.
+
+    An ending may be lost only if keeper and witness are killed together.
+    """
     assert not reports[name].violations, str(reports[name])
 
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if s.errno])
 def test_no_failing_disk_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """One disk call fails, or all later ones. Outlive may refuse a request, but must not contradict itself."""
+    """No guarantee is broken if one disk call fails, or if all later disk calls fail too.
+
+    Outlive may refuse a request, but must not contradict itself.
+    """
     assert not reports[name].violations, str(reports[name])
 
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_sweep_hits_every_point(reports: dict[str, Report], name: str) -> None:
-    """Each point of a sweep is hit, because a sweep that misses its points proves nothing."""
+    """Each point of a sweep is hit. A sweep that misses points proves nothing about them."""
     report = reports[name]
     assert not report.missed, f"{report}\nmissed: {report.missed}"
     assert report.points >= report.expected
 
 
 def test_sweeps_have_at_least_a_thousand_points(reports: dict[str, Report]) -> None:
-    """The documentation may state this number."""
+    """All sweeps together have at least a thousand points, so that the documentation may state this number."""
     assert _points(reports) >= 1000
 
 
 def test_there_are_at_least_eight_planted_bugs() -> None:
-    """Each check must have been seen failing, because otherwise it may check nothing."""
+    """There are at least eight planted bugs.
+
+    Each check must have been seen failing, because otherwise it may check nothing.
+    """
     assert len(MUTANTS) >= 8
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_caught_by_name(hunts: dict[str, Report], name: str) -> None:
-    """The sweep for a bug reports the invariant that the bug breaks."""
+    """The sweep for a planted bug reports the name of the invariant that the bug breaks."""
     report = hunts[name]
     assert any(MUTANTS[name].caught_by in text for text in report.violations), str(report)

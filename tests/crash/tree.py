@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class KillAt:
-    """A SIGKILL of `role` just before its call number `call` (from 0).
+    """A SIGKILL that `role` receives just before it makes its call number `call`, counted from 0.
 
-    The processes in `also` are killed with it.
+    The processes whose roles are in `also` are killed at the same time.
     """
 
     role: str
@@ -39,19 +39,19 @@ class KillAt:
 
 @dataclass(frozen=True)
 class FailAt:
-    """A failure of call number `call` (from 0) among the calls of `role` in `names`.
+    """A failure of one system call of `role`, which is not made and returns an error.
 
-    The call is not made.
+    It is call number `call`, counted from 0, among the calls of this role that are in `names`.
     """
 
     role: str
     call: int
     names: frozenset[str]  # only these calls are counted, including calls of the allocator if they are named
     errno: int
-    persistent: bool = False  # every later call in `names` fails too
+    persistent: bool = False  # whether every later call in `names` fails too
 
     def __post_init__(self) -> None:
-        """Refuse a misspelled name.
+        """Raise `ValueError` if a name is misspelled.
 
         A sweep with a misspelled name would end at once and look complete.
         """
@@ -61,14 +61,14 @@ class FailAt:
 
 @dataclass
 class Trace:
-    """The record of a run.
+    """The record of one run.
 
     If a point was given, only the calls of its roles are recorded, and only until the point is hit.
     """
 
     hit: bool = False  # whether the requested kill and the requested failure have happened
-    killed: str | None = None  # the call before which the victim was killed
-    victims: tuple[str, ...] = ()  # the killed roles, without roles that had no living process
+    killed: str | None = None  # the name of the call before which the process was killed
+    victims: tuple[str, ...] = ()  # the roles of the killed processes, without roles that had no running process
     failed: list[str] = field(default_factory=list)
     calls: dict[str, list[str]] = field(default_factory=dict)  # role -> names of its calls
     exits: dict[str, int] = field(default_factory=dict)  # role -> exit code, or -signal
@@ -82,7 +82,7 @@ class _Process:
     children: int = 0
     last_number: int = -1
     interrupted: bool = False
-    error: int | None = None  # the skipped call's errno, to be set at its exit
+    error: int | None = None  # the errno of a skipped call, to be set at the exit of the call
 
 
 class _Tracer:
@@ -92,7 +92,7 @@ class _Tracer:
         self.fail = fail
         self.fail_seen = 0
         self.processes: dict[int, _Process] = {}
-        self.watched = {point.role for point in (kill, fail) if point}  # empty: all roles are watched
+        self.watched = {point.role for point in (kill, fail) if point}  # if empty, all roles are watched
 
     def follow(self, root: int, timeout_s: float) -> Trace:
         """Trace the tree until all its processes have ended. After the timeout, kill the remaining processes."""
@@ -112,7 +112,7 @@ class _Tracer:
                 return self.trace
             if time.monotonic() >= deadline:
                 self._end_all()
-                deadline = time.monotonic() + 0.1  # then kill again, because of processes forked meanwhile
+                deadline = time.monotonic() + 0.1  # then kill processes that were forked meanwhile
 
     def _end_all(self) -> None:
         for process in self.processes.values():
@@ -207,10 +207,10 @@ def run_traced(
     stdout: Path = Path(os.devnull),
     timeout_s: float = 20.0,
 ) -> Trace:
-    """Run `program` in a traced child, inside `drive`, until all descendants are dead.
+    """Run `program` in a traced child until all its descendants have exited. Call this inside `drive`.
 
-    The exit code is the result of `program` if that is an int. An exception is printed and exits 70. The output of the
-    tree is appended to `stdout`.
+    The exit code is the result of `program` if that is an int. If `program` raises an exception, the exception is
+    printed and the exit code is 70. The output of all processes is appended to `stdout`.
     """
     if len(list(Path("/proc/self/task").iterdir())) > 1:
         raise RuntimeError("run_traced needs a process of one thread\nhint: call it in drive()")
@@ -222,7 +222,7 @@ def run_traced(
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.close(output)
-        # Under a test runner, these two may write to its capture file instead of descriptors 1 and 2.
+        # Under a test runner, stdout and stderr may write to its capture file instead of descriptors 1 and 2.
         sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
@@ -235,11 +235,11 @@ def run_traced(
 
 
 def drive(sweep: Callable[[], T]) -> T:
-    """Call `sweep` in a separate process, where `run_traced` may be used.
+    """Call `sweep` in a separate process, in which `run_traced` works, and return its result.
 
     The process has one thread and no children, so that waiting for "any child" does not reap a child of the test
-    runner. It and its tracees stay on one processor, because waking a tracee on another one takes three times as long.
-    Returns the result of `sweep`, which must be picklable.
+    runner. The process and its tracees stay on one CPU, because waking a tracee on another CPU takes three times as
+    long. The result must be picklable.
     """
     receiver, sender = multiprocessing.Pipe(duplex=False)
 

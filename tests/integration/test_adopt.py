@@ -1,4 +1,4 @@
-"""Adopting: Outlive makes a task of a running process that another program started."""
+"""Adopting a process: Outlive makes a task of a running process that another program started."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def start(bench: Bench) -> Iterator[Start]:
-    """Start processes that belong to no task, and kill those that still run at the end."""
+    """Return a function that starts processes outside of any task. The processes are killed after the test."""
     started: list[subprocess.Popen[bytes]] = []
 
     def begin_one(text: str, output: Path | None = None, **options: Any) -> subprocess.Popen[bytes]:
@@ -56,13 +56,13 @@ def adopt(bench: Bench, process: subprocess.Popen[bytes], *options: str) -> str:
 
 
 def output_of(bench: Bench, task: str) -> str:
-    """Return the output of a task that Outlive has kept."""
+    """Return the output of a task, from the file in which Outlive keeps the output."""
     with open(bench.files(task).output, encoding="utf-8") as file:
         return file.read()
 
 
 def reaped(process: subprocess.Popen[bytes]) -> None:
-    """Wait for a process as its parent, so that the kernel can report its exit code to others."""
+    """Wait for a process as its parent does, so that the kernel can report its exit code to Outlive."""
     process.wait()
 
 
@@ -105,7 +105,10 @@ def test_adopted_process_fails_with_unknown_exit_code_when_its_parent_does_not_w
 
 
 def test_unknown_exit_code_is_failed_unless_a_cancel_was_requested() -> None:
-    """`decide` returns `failed` for an exit whose code is unknown, and `cancelled` if a cancel was requested before."""
+    """`decide` returns `failed` for an exit whose code is unknown.
+
+    It returns `cancelled` if a cancel was requested before the exit.
+    """
     seen = Evidence(kind="exited", seen_by="adopter", cause=EXIT_UNKNOWN, at=NOW)
     assert (decide(seen, None).state, decide(seen, None).reason) == ("failed", EXIT_UNKNOWN)
     assert decide(seen, Intent(kind="cancel", at=NOW)).state == "cancelled"
@@ -149,7 +152,7 @@ def test_adopted_process_gets_a_new_keeper_when_its_keeper_is_killed(
 
 
 def refused(bench: Bench, named: str) -> str:
-    """Return the message with which `adopt` refuses a process."""
+    """Assert that `adopt` refuses a process, and return its error message."""
     done = bench.run("adopt", named)
     assert done.returncode == 2, done
     assert bench.json("list", "--all")["tasks"] == []
@@ -157,7 +160,7 @@ def refused(bench: Bench, named: str) -> str:
 
 
 def test_adopt_refuses_init_ancestors_clients_and_ended_processes(bench: Bench, start: Start) -> None:
-    """`adopt` refuses process 1, an ancestor of the command, the client of a session and a process that has ended."""
+    """`adopt` refuses process 1, an ancestor of the `adopt` command, the client of a session and an ended process."""
     assert "all other processes depend on process 1" in refused(bench, "1")
     assert "started this command" in refused(bench, str(os.getpid()))
     gone = start("true")
@@ -173,7 +176,7 @@ def test_adopt_refuses_init_ancestors_clients_and_ended_processes(bench: Bench, 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_adopt_refuses_a_process_of_another_user(bench: Bench, start: Start) -> None:
-    """`adopt` refuses a process of another user, even if the caller is root and could end it."""
+    """`adopt` refuses a process of another user, even if the caller is root."""
     other = start("sleep 600", user=65534)
     assert "belongs to another user" in refused(bench, str(other.pid))
 
@@ -203,7 +206,7 @@ def test_adopt_refuses_processes_of_a_running_task(bench: Bench, start: Start) -
 
 
 def test_adopt_creates_one_task_when_several_callers_adopt_one_process(bench: Bench, start: Start) -> None:
-    """Of three calls that examine a process before the first one records it, one creates a task and two are refused."""
+    """If three callers adopt one process at the same time, one call creates a task and two calls are refused."""
     words = bench.command("adopt", str(start("sleep 600").pid))
     home, calls = bench.home, []
     tasks = Path(home.path, "tasks")
@@ -222,7 +225,10 @@ def test_adopt_creates_one_task_when_several_callers_adopt_one_process(bench: Be
 
 
 def test_adopt_accepts_the_id_that_a_client_gave_its_own_command(bench: Bench, start: Start, tmp_path: Path) -> None:
-    """Outlive finds the process of a client's command by its output file, and then lists it as a task."""
+    """`adopt` accepts a client's id of a background command, and `list` then shows the command as a task.
+
+    Outlive finds the process of the command by its output file.
+    """
     log = tmp_path / "b1.output"
     process = start("sleep 600 & echo ready; wait", log)
     begin(bench, "s-1", "--pid", str(start("sleep 600").pid))

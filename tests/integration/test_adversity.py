@@ -1,4 +1,4 @@
-"""Unusual callers and unfortunate timing. Each of these cases once broke a guarantee of Outlive."""
+"""Unusual callers and unfortunate timing. Each test repeats a situation that once broke a guarantee of Outlive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _shot(bench: Bench, task: str, *who: str) -> None:
-    """Kill the named processes of a task, and wait until they are gone."""
+    """Kill the named processes of a task (keeper, witness, command), and wait until they are gone."""
     pids = {"keeper": bench.keeper(task), "witness": bench.process(task, "witness"), "command": bench.process(task)}
     for name in who:
         kill(pids[name])
@@ -57,7 +57,7 @@ def _opened(pid: int) -> list[str]:
 
 
 def test_new_keeper_ends_a_detached_child_of_the_task(bench: Bench) -> None:
-    """After the first keeper was killed, a cancel also ends a child that has its own session and no environment."""
+    """After the first keeper was killed, a cancel also ends a child with its own Unix session and no environment."""
     hidden = "env -i setsid sh -c 'echo $$ > hidden; trap \"\" INT TERM HUP; while :; do sleep 0.3; done' & sleep 90"
     task = bench.launch(hidden)
     path = bench.project / "hidden"
@@ -138,7 +138,7 @@ def test_output_cap_holds_when_the_launcher_blocks_signals(bench: Bench) -> None
 
 
 def test_timeouts_of_sixty_days_are_supported(bench: Bench) -> None:
-    """Timeouts beyond the range of poll() end neither the keeper nor `wait` early."""
+    """A timeout of sixty days, which poll() cannot express, ends neither the keeper nor `wait` too early."""
     task = bench.launch("sleep 0.3; exit 5", "--timeout", "60d")
     assert bench.run("wait", task, "--timeout", "60d").returncode == 1
     shown = bench.show(task)
@@ -146,10 +146,7 @@ def test_timeouts_of_sixty_days_are_supported(bench: Bench) -> None:
 
 
 def test_retry_replaces_the_directory_of_an_interrupted_retry(bench: Bench) -> None:
-    """A killed launcher may leave the directory of an attempt without a row in the ledger.
-
-    The next `retry` removes the directory and starts the attempt.
-    """
+    """`retry` replaces the directory of an attempt without a row, which a killed launcher left behind."""
     task = bench.launch("exit 1")
     bench.run("wait", task)
     left = Path(bench.home.bundle(task)) / "attempts" / "2"
@@ -161,7 +158,7 @@ def test_retry_replaces_the_directory_of_an_interrupted_retry(bench: Bench) -> N
 
 
 def test_callers_with_one_key_get_one_task_when_the_first_launcher_was_killed(bench: Bench) -> None:
-    """If the first launcher was killed before its keeper existed, twenty callers get its task, which runs once."""
+    """If the first launcher was killed, twenty callers with its key get one task, which runs once."""
     task = bench.launch("echo x >> ran; sleep 0.3", "--key", "k")
     bench.ok("wait", task)
     (bench.project / "ran").unlink()
@@ -216,7 +213,7 @@ def test_wait_until_ends_at_its_timeout_when_the_output_never_stops(bench: Bench
 def test_cancel_of_an_outer_task_spares_an_inner_task_whose_keeper_was_killed(
     bench: Bench, shot: tuple[str, ...]
 ) -> None:
-    """The processes of an inner task survive the cancel of the outer task, and the inner task ends by itself."""
+    """A cancel of the outer task does not end the processes of an inner task. The inner task ends by itself."""
     inner_call = " ".join(bench.command("run", "--", "sh", "-c", "'while ! [ -e go ]; do sleep 0.05; done; exit 5'"))
     outer = bench.launch(f"{inner_call} > inner; sleep 60")
     path = bench.project / "inner"
@@ -268,7 +265,7 @@ def test_wait_any_returns_at_once_when_there_is_no_task(bench: Bench) -> None:
 
 
 def test_list_escapes_characters_that_the_encoding_lacks(bench: Bench) -> None:
-    """If stdout is encoded in ASCII, `list` prints other characters as escapes and exits with 0."""
+    """If stdout is encoded in ASCII, `list` prints characters outside of ASCII as escapes and exits with 0."""
     bench.launch("true", "--description", "größer")
     done = bench.run("list", env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
@@ -276,7 +273,7 @@ def test_list_escapes_characters_that_the_encoding_lacks(bench: Bench) -> None:
 
 
 def test_retain_zero_is_not_replaced_by_the_default(bench: Bench) -> None:
-    """`--retain 0s` lets a record expire with the task's ending, and `--max-output 0` is refused."""
+    """With `--retain 0s`, the record of a task expires when the task ends. `--max-output 0` is refused."""
     task = bench.launch("true", "--retain", "0s")
     bench.ok("wait", task)
     row = bench.row(task).current
@@ -312,9 +309,10 @@ def test_sdk_refuses_invalid_options(bench: Bench, monkeypatch: pytest.MonkeyPat
 def test_sdk_launches_after_the_program_replaced_the_spawners_descriptor(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the program replaces the descriptor of the spawner's socket, the next launch starts another spawner.
+    """If a program replaces the descriptor of the spawner's socket, the next launch starts another spawner.
 
-    The SDK neither writes to nor closes the file that now has this descriptor, in the program or in a fork.
+    The SDK does not write to the file that now has this descriptor, and does not close it. This holds in the program
+    and in a fork of it.
     """
     from outlive.sdk import outlive as sdk
 
@@ -377,7 +375,7 @@ def test_foreground_task_with_a_new_keeper_ends_with_its_session(bench: Bench) -
 
 
 def test_wait_continues_when_the_ledger_is_replaced(bench: Bench) -> None:
-    """`wait` finds its task in the restored ledger and exits with the task's true ending."""
+    """If the ledger is deleted and restored, `wait` finds its task in the restored ledger and waits for its end."""
     task = bench.launch(until("go"))
     waiter = subprocess.Popen(
         bench.command("wait", task), env=bench.env, cwd=bench.project, stderr=subprocess.PIPE, text=True
@@ -393,7 +391,7 @@ def test_wait_continues_when_the_ledger_is_replaced(bench: Bench) -> None:
 
 
 def test_sdk_run_returns_its_own_task_after_an_interrupted_run(bench: Bench) -> None:
-    """If a signal handler raises during one `run`, the next `run` returns the task of its own command."""
+    """If a signal handler interrupts one call of `run`, the next call returns the task of its own command."""
     script = """
 import signal, time
 from outlive import Outlive
@@ -419,7 +417,7 @@ print("right")
 
 
 def test_sdk_works_in_a_child_forked_while_threads_use_it(bench: Bench) -> None:
-    """A child that is forked while threads launch, wait and read can launch a task and wait for it."""
+    """A child process can launch a task and wait for it, even if it was forked while threads used the SDK."""
     script = """
 import os, threading, time
 from outlive import Outlive
@@ -470,7 +468,7 @@ def test_cancel_reaches_the_new_keeper_when_the_keeper_is_killed(bench: Bench) -
 
 
 def test_sdk_program_with_default_sigpipe_survives_a_dead_spawner(bench: Bench) -> None:
-    """After its spawner was killed, the program is not ended by SIGPIPE, and launches another task."""
+    """If the spawner was killed, SIGPIPE does not end the program, and the program can launch another task."""
     script = """
 import os, select, signal
 from outlive import Outlive
@@ -508,7 +506,7 @@ while time.time() < end:
 
 @pytest.mark.parametrize("pause", ["0", "0.001", "0.005", "0.02"])
 def test_cancel_ends_a_process_that_forks_and_exits_repeatedly(bench: Bench, pause: str) -> None:
-    """A process that forks and exits has a new id at each check, so `cancel` signals its process group."""
+    """`cancel` ends a process that forks and exits repeatedly, because it signals the process group."""
     (bench.project / "hop.py").write_text(HOP)
     task = bench.launch(f"{sys.executable} hop.py {pause} & sleep 60")
     wait_until(lambda: "ready" in bench.ok("output", task), "the first fork of the process")
@@ -519,7 +517,7 @@ def test_cancel_ends_a_process_that_forks_and_exits_repeatedly(bench: Bench, pau
 
 @pytest.mark.parametrize("pause", ["0.001", "0.005", "0.02"])
 def test_cancel_ends_or_reports_a_process_that_also_leaves_its_group(bench: Bench, pause: str) -> None:
-    """If a process forks, exits and changes its group repeatedly, `cancel` ends it or exits with 5."""
+    """`cancel` ends a process that forks, exits and changes its group repeatedly, or exits with 5."""
     (bench.project / "hop.py").write_text(HOP)
     task = bench.launch(f"{sys.executable} hop.py {pause} leave & sleep 60")
     wait_until(lambda: "ready" in bench.ok("output", task), "the first fork of the process")
@@ -545,7 +543,7 @@ def _hoppers(bench: Bench) -> list[str]:
 
 
 def test_timeout_excludes_the_launchers_wait_for_the_ledger(bench: Bench) -> None:
-    """A task whose launcher waits longer for the ledger's lock than the timeout still gets its full time."""
+    """A task has its full timeout even if its launcher waits longer than that for the ledger's lock."""
     bench.ok("list")
     database = apsw.Connection(bench.home.ledger)
     database.execute("BEGIN IMMEDIATE")
@@ -577,7 +575,7 @@ sys.exit(main(["run", "--", "touch", "ran"]))
 
 
 def test_cancel_before_the_start_signal_prevents_the_start(bench: Bench) -> None:
-    """If a task is cancelled after its row was written and before the start signal, its command does not run."""
+    """If a task is cancelled between the write of its row and the start signal, its command does not run."""
     with subprocess.Popen(
         [sys.executable, "-c", SLOW_TO_GO],
         env=bench.env, cwd=bench.project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -613,7 +611,7 @@ def test_output_cap_holds_during_a_cancel_and_after_the_end(bench: Bench, ended:
 
 
 def test_keeper_reaps_orphans_when_the_witness_was_killed(bench: Bench) -> None:
-    """Orphaned children of the task become children of the keeper, which reaps them, so no zombies remain."""
+    """After the witness was killed, the keeper reaps orphaned children of the task, so no zombies remain."""
     task = bench.launch("while [ ! -e go ]; do sleep 0.01; done; for i in $(seq 60); do (sleep 0.01 &); done; sleep 60")
     keeper = bench.keeper(task)
     _shot(bench, task, "witness")
@@ -645,7 +643,7 @@ def test_output_follow_continues_after_a_truncation(bench: Bench) -> None:
 
 
 def test_wait_until_does_not_match_across_the_hole_of_a_capped_output(bench: Bench) -> None:
-    """A pattern does not match a text that begins before the removed middle of the output and ends after it."""
+    """`wait --until` finds no match that begins before the removed middle of a capped output and ends after it."""
     head = (1 << 20) // 8
     script = (
         f"head -c {head - 2} /dev/zero | tr '\\0' x; printf FO; yes Y | tr -d '\\n' | head -c 3000000; echo; sleep 1"
@@ -669,7 +667,7 @@ def test_retried_foreground_task_ends_with_the_session_that_retried_it(bench: Be
 
 
 def test_launch_refused_for_lack_of_descriptors_leaves_no_bundle(bench: Bench) -> None:
-    """If a launch runs out of file descriptors, its files are removed."""
+    """If a launch fails for lack of file descriptors, the bundle of its task is removed."""
     bench.ok("list")
     for limit in range(8, 15):
         script = f"ulimit -n {limit}; exec {' '.join(bench.command('run', '--', 'true'))}"
@@ -697,7 +695,7 @@ print(len(tasks), [task.exit_code for task in tasks].count(3), hints)
 
 @pytest.mark.parametrize("limit", [10, 18, 20, 22])
 def test_sdk_launches_eight_tasks_or_names_the_limit_when_descriptors_are_few(bench: Bench, limit: int) -> None:
-    """Idle keepers do not use up the descriptors of a program, and an error for lack of descriptors names the limit."""
+    """With few file descriptors, a program can launch eight tasks, or gets an error that names the limit."""
     done = subprocess.run(
         [sys.executable, "-c", FEW, str(limit)],
         env=bench.env,
@@ -715,7 +713,7 @@ def test_sdk_launches_eight_tasks_or_names_the_limit_when_descriptors_are_few(be
 
 
 def test_damaged_write_ahead_log_is_moved_aside(bench: Bench) -> None:
-    """If a bit of the ledger's log is flipped, a command moves the log aside, and all tasks are restored."""
+    """If a bit of the ledger's write-ahead log is flipped, a command moves the log aside and restores all tasks."""
     tasks = [bench.launch("exit 0")]
     with kept_in_log(bench):
         tasks += [bench.launch(f"exit {code}") for code in (1, 2)]
@@ -732,7 +730,7 @@ def test_damaged_write_ahead_log_is_moved_aside(bench: Bench) -> None:
 
 
 def test_keepers_are_no_descendants_of_the_sdk_program(bench: Bench) -> None:
-    """A program that is killed with all its descendants does not take its tasks with it."""
+    """If a program is killed with all its descendants, the keepers of its tasks and the tasks survive."""
     script = """
 import os, sys
 from outlive import Outlive

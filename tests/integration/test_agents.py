@@ -54,9 +54,10 @@ def test_prompt_reaches_the_client_unchanged_on_its_standard_input(agents: Agent
 
 
 def test_unavailable_model_is_replaced_by_the_next_model_of_any_client(agents: Agents) -> None:
-    """Each attempt keeps its model and error, and the session has one pending notice.
+    """If a model is unavailable, the next attempt runs the next model, even with another client.
 
-    Rows 12 and 13 of the acceptance scenarios.
+    The record keeps the model and the error of each attempt, and the session has one pending notice. Rows 12 and 13 of
+    the acceptance scenarios.
     """
     shown = agents.ended(
         "m1? error Overloaded (529)",
@@ -78,7 +79,7 @@ def test_unavailable_model_is_replaced_by_the_next_model_of_any_client(agents: A
 
 
 def test_retry_on_another_model_is_reported_with_both_models(agents: Agents) -> None:
-    """The notice names the model that was unavailable, and the one that works now.
+    """The notice names the model that was unavailable and the model that answered.
 
     Row 13 of the acceptance scenarios.
     """
@@ -100,7 +101,7 @@ def test_retry_on_another_model_is_reported_with_both_models(agents: Agents) -> 
 
 
 def test_model_that_was_unavailable_is_not_tried_first_by_the_next_agent(agents: Agents) -> None:
-    """The next agent begins with its fallback, and `--trace` records why."""
+    """If a model was unavailable, the next agent begins with its fallback model, and `--trace` records why."""
     agents.ended("error Overloaded (529)", "exit 1", options=("--model", "m1"))
     shown = agents.ended("answer ok", options=("--model", "m1", "--fallback", "m2", "--trace"))
     assert [each["agent"]["model"] for each in shown["attempts"]] == ["m2"]
@@ -125,7 +126,7 @@ def test_failure_is_reported_once_when_no_model_is_available(agents: Agents) -> 
 
 @pytest.mark.parametrize("error", ["401 invalid api key", "prompt is too long for the context window"])
 def test_refused_or_stopped_run_is_not_tried_again(agents: Agents, error: str) -> None:
-    """After a wrong key or a full context, no other model is tried, because it would fail too."""
+    """After a wrong key or a full context, no other model is tried, because the other models would fail too."""
     shown = agents.ended(f"error {error}", "exit 1", options=("--fallback", "m2", "--retries", "2"))
     assert len(shown["attempts"]) == 1
     assert shown["reason"] in ("refused", "stopped")
@@ -154,7 +155,7 @@ def test_blank_answer_is_no_answer(agents: Agents) -> None:
 
 
 def test_question_ends_the_run_and_is_answered_in_the_same_session(agents: Agents) -> None:
-    """The notice, `result` and the JSON have the question. `--resume` continues the session with the answer.
+    """The notice, `result` and the JSON have the agent's question. `--resume` continues the session with an answer.
 
     Row 49 of the acceptance scenarios.
     """
@@ -170,9 +171,9 @@ def test_question_ends_the_run_and_is_answered_in_the_same_session(agents: Agent
 
 
 def test_session_of_a_running_agent_is_not_continued(agents: Agents) -> None:
-    """A second run of the session is refused, because the client would write both runs into one transcript.
+    """A second run of a running agent's session is refused.
 
-    Row 49 of the acceptance scenarios.
+    The client would write the output of the two runs into one transcript. Row 49 of the acceptance scenarios.
     """
     go = agents.bench.root / "go"
     first = agents.ended("answer one")
@@ -185,7 +186,7 @@ def test_session_of_a_running_agent_is_not_continued(agents: Agents) -> None:
 
 
 def test_identical_tool_calls_end_the_agent_as_a_runaway(agents: Agents) -> None:
-    """After twenty identical calls in a row, the agent is ended, and the ending gives this reason.
+    """After twenty identical tool calls in a row, the agent is ended with the reason `runaway`.
 
     Row 18 of the acceptance scenarios.
     """
@@ -213,7 +214,7 @@ def test_limits_of_cost_and_tokens_end_the_agent(agents: Agents, option: tuple[s
 
 
 def test_turn_limit_ends_the_agent(agents: Agents) -> None:
-    """Outlive counts the turns itself, so `--max-turns` works for every client."""
+    """`--max-turns` ends an agent of every client, because Outlive counts the turns itself."""
     shown = agents.ended("count 3", "sleep 60", options=("--max-turns", "2"))
     assert (shown["state"], shown["reason"]) == ("failed", "turn_limit")
 
@@ -238,9 +239,9 @@ def test_limits_hold_for_all_attempts_together(agents: Agents, step: str, option
 
 
 def test_silent_client_is_replaced_after_the_idle_timeout(agents: Agents) -> None:
-    """Errors that a client prints do not count as progress, so the next model is tried after the idle timeout.
+    """If a client prints only errors during the idle timeout, the next model is tried.
 
-    Row 16 of the acceptance scenarios.
+    Errors do not count as progress. Row 16 of the acceptance scenarios.
     """
     shown = agents.ended(
         "m1? error reconnecting",
@@ -263,14 +264,17 @@ def test_idle_timeout_does_not_end_an_agent_while_its_tool_runs(agents: Agents) 
 
 
 def test_client_that_does_not_exit_after_its_answer_is_ended_with_success(agents: Agents) -> None:
-    """The task succeeds with the answer, and its ending says that the client did not exit by itself."""
+    """If a client does not exit after its answer, Outlive ends the client, and the task succeeds.
+
+    The ending says that the client did not exit by itself.
+    """
     shown = agents.ended("answer ok", "sleep 120", options=("--idle-timeout", "1s"))
     assert (shown["state"], shown["agent"]["answer"]) == ("succeeded", "ok")
     assert "did not exit" in shown["detail"]
 
 
 def test_agents_wait_for_a_slot_of_their_model_in_order(agents: Agents) -> None:
-    """With one slot for the model, the third agent waits for the first, even after the second was cancelled.
+    """If a model has one slot, the third agent waits for the first, even after the second was cancelled.
 
     Rows 5 and 6 of the acceptance scenarios.
     """
@@ -290,7 +294,7 @@ def test_agents_wait_for_a_slot_of_their_model_in_order(agents: Agents) -> None:
 
 
 def test_fallback_waits_for_a_slot_of_the_model_that_it_runs(agents: Agents) -> None:
-    """The second attempt runs another model, so it waits until a slot of that model is free."""
+    """An attempt with another model waits until a slot of that model is free."""
     agents.configure("at_once = 1")
     go = agents.bench.root / "go"
     busy = agents.launch(f"until {go}", "answer 1", options=("--model", "m2"))
@@ -305,7 +309,7 @@ def test_fallback_waits_for_a_slot_of_the_model_that_it_runs(agents: Agents) -> 
 
 
 def test_agents_nested_too_deeply_are_refused(agents: Agents) -> None:
-    """The third agent may not launch a fourth, because the depth is three.
+    """With a limit of three nested agents, the third agent may not launch a fourth.
 
     Row 7 of the acceptance scenarios.
     """
@@ -325,9 +329,9 @@ def test_agents_nested_too_deeply_are_refused(agents: Agents) -> None:
 
 
 def test_agent_is_refused_when_its_depth_is_not_known(agents: Agents) -> None:
-    """In a task that has cleared its environment, the nesting depth is unknown, so no agent is launched.
+    """A process of a task that has cleared its environment may not launch an agent.
 
-    Row 7 of the acceptance scenarios.
+    The nesting depth of such an agent would be unknown. Row 7 of the acceptance scenarios.
     """
     home, config = agents.bench.env["OUTLIVE_HOME"], agents.bench.env["XDG_CONFIG_HOME"]
     command = " ".join(agents.bench.command("agent", "--", "answer"))
@@ -338,7 +342,7 @@ def test_agent_is_refused_when_its_depth_is_not_known(agents: Agents) -> None:
 
 
 def test_model_option_decides_whether_an_agent_is_unstable(agents: Agents) -> None:
-    """`--model` replaces the model of the category, so only its own setting `unstable` counts."""
+    """With `--model`, the setting `unstable` of that model counts, and not the setting of the category."""
     agents.configure(
         more='[agents.categories.quick]\nmodel = "shaky"\nunstable = true\n'
         '[agents.categories.calm]\nmodel = "solid"\n[agents.models.wobbly]\nunstable = true\n'
@@ -356,7 +360,10 @@ def test_model_option_decides_whether_an_agent_is_unstable(agents: Agents) -> No
 
 
 def test_agent_is_refused_when_the_settings_file_is_in_the_project(agents: Agents) -> None:
-    """The agent is refused, because a repository must not configure which programs run."""
+    """An agent is refused if the settings file is in the project.
+
+    A repository must not decide which programs run.
+    """
     inside = agents.bench.project / "conf/outlive"
     inside.mkdir(parents=True)
     (inside / "config.toml").write_text(agents.settings.read_text())
@@ -407,7 +414,10 @@ def test_background_agent_outlives_the_agent_that_launched_it(agents: Agents) ->
 
 
 def test_foreground_agent_ends_with_the_agent_that_launched_it(agents: Agents) -> None:
-    """The launched agent survives the end of the tool call and of the session, but ends with the launching agent."""
+    """A foreground agent ends when the agent that launched it ends.
+
+    It survives the end of the tool call and of the session that launched it.
+    """
     go = agents.bench.root / "go"
     agents.bench.ok("session", "begin", "--session", "s-1")
     inner = " ".join(agents.bench.command("agent", "--foreground", "--", "'sleep 600'"))
@@ -448,7 +458,10 @@ def test_invalid_agent_command_starts_no_task(agents: Agents, words: tuple[str, 
 @pytest.mark.parametrize("client", ["codex", "gemini", "silent"])
 @pytest.mark.parametrize("limit", ["--budget", "--max-tokens"])
 def test_limit_is_refused_when_the_client_does_not_report_its_use(agents: Agents, client: str, limit: str) -> None:
-    """`--budget` and `--max-tokens` need a client that reports its use while it runs. `--max-turns` does not."""
+    """`--budget` and `--max-tokens` are refused if the client does not report its cost or tokens while it runs.
+
+    `--max-turns` needs no such report.
+    """
     program = f'[agents.clients.{client}]\ncommand = ["sh"]\n'
     lines = '[agents.clients.silent.lines]\nanswer = { when = { type = "result" }, text = "result" }\n'
     agents.configure(more=program + (lines if client == "silent" else ""))
@@ -462,9 +475,9 @@ def test_limit_is_refused_when_the_client_does_not_report_its_use(agents: Agents
 
 
 def test_same_key_is_the_same_agent_and_another_prompt_is_refused(agents: Agents) -> None:
-    """A launch with the same key and prompt returns the first task. Another prompt with this key is refused.
+    """A second launch with the same key and prompt returns the first task.
 
-    Row 9 of the acceptance scenarios.
+    A launch with the same key and another prompt is refused. Row 9 of the acceptance scenarios.
     """
     first = agents.ended("answer one", options=("--key", "k"))
     assert agents.launch("answer one", options=("--key", "k")) == first["id"]
@@ -474,7 +487,7 @@ def test_same_key_is_the_same_agent_and_another_prompt_is_refused(agents: Agents
 
 
 def test_agent_is_adopted_when_its_keeper_is_killed(agents: Agents) -> None:
-    """The client continues to write its output, and the new keeper reads the answer from this output."""
+    """If the keeper of an agent is killed, a new keeper reads the answer from the client's output."""
     go = agents.bench.root / "go"
     task = agents.launch("say before", f"until {go}", "answer after", options=("--session", "s-1"))
     wait_until(lambda: agents.bench.find_keeper(task), "the keeper of the agent")
@@ -497,7 +510,10 @@ def test_lost_agent_keeps_its_transcript(agents: Agents) -> None:
 
 
 def test_retry_command_starts_an_agent_again_after_an_unavailable_model(agents: Agents) -> None:
-    """`retry` starts a second attempt, and the record keeps the error of the first attempt."""
+    """After an attempt with an unavailable model, `retry` starts a second attempt.
+
+    The record keeps the error of the first attempt.
+    """
     flag = agents.bench.root / "flag"
     task = agents.ended("m1? error Overloaded", "m1? exit 1", f"until {flag}", "answer ok", options=("--model", "m1"))
     assert task["reason"] == "unavailable"
@@ -509,7 +525,7 @@ def test_retry_command_starts_an_agent_again_after_an_unavailable_model(agents: 
 
 
 def test_hand_off_names_client_model_progress_and_cost_of_a_running_agent(agents: Agents) -> None:
-    """The hand-off also has the last text of the agent."""
+    """For a running agent, the hand-off has client, model, progress, cost, and what the agent wrote last."""
     go = agents.bench.root / "go"
     agents.bench.ok("session", "begin", "--session", "s-1")
     task = agents.launch(
@@ -536,7 +552,7 @@ def test_lost_ledger_is_rebuilt_with_its_agents(agents: Agents) -> None:
 
 
 def test_client_gets_no_variable_of_the_session_that_launched_it(agents: Agents) -> None:
-    """Variables with the session or the token of the launching client are removed from the agent's environment."""
+    """The agent's environment has no session id and no token of the client that launched the agent."""
     marks = {
         "CLAUDECODE": "1",
         "CLAUDE_CODE_SESSION_ID": "s-9",
@@ -551,7 +567,10 @@ def test_client_gets_no_variable_of_the_session_that_launched_it(agents: Agents)
 
 
 def test_new_session_begins_when_the_client_did_not_store_the_old_one(agents: Agents) -> None:
-    """The client cannot continue the session, so a further attempt begins a new one. This uses up no retry."""
+    """If the client has not stored the session of the first attempt, another attempt begins a new session.
+
+    This attempt does not count as a retry.
+    """
     shown = agents.ended(
         "again? error No conversation found with this session",
         "again? exit 1",

@@ -21,7 +21,7 @@ def agents(bench: Bench) -> Agents:
 
 
 def test_fan_out_launches_a_list_as_one_group_with_one_notice(agents: Agents) -> None:
-    """A line of the list is a prompt or a JSON object. All agents are in one group, which ends with one notice.
+    """Each line of the list is a prompt or a JSON object. All agents form one group, which ends with one notice.
 
     Row 27 of the acceptance scenarios.
     """
@@ -47,7 +47,10 @@ def test_fan_out_launches_a_list_as_one_group_with_one_notice(agents: Agents) ->
     ids=["byte order mark and CRLF", "line separators in JSON", "form feed in a prompt"],
 )
 def test_list_is_split_only_at_line_feeds(agents: Agents, content: str, answers: list[str]) -> None:
-    """Only a line feed ends a line. Other separators stay in the prompt, and a byte order mark is ignored."""
+    """A list of prompts is split only at line feeds.
+
+    Other separators stay in the prompt, and a byte order mark is ignored.
+    """
     listed = agents.bench.root / "list"
     listed.write_bytes(content.encode())
     tasks = agents.bench.json("agent", "--fan-out", str(listed))["tasks"]
@@ -66,7 +69,7 @@ def test_list_is_split_only_at_line_feeds(agents: Agents, content: str, answers:
     ],
 )
 def test_wrong_line_of_a_list_launches_nothing(agents: Agents, line: str, fact: str) -> None:
-    """If any line is invalid, no agent is launched, because all lines are checked first."""
+    """If any line of the list is invalid, no agent is launched."""
     listed = agents.bench.root / "list"
     listed.write_text(("answer one\n" if line else "") + line)
     done = agents.bench.run("agent", "--fan-out", str(listed))

@@ -1,4 +1,4 @@
-"""Many agents at once, while keepers, witnesses and clients are killed."""
+"""Many agents run at the same time, while their keepers, witnesses and clients are killed."""
 
 from __future__ import annotations
 
@@ -118,7 +118,10 @@ def _check_answers(bench: Bench, answers: Mapping[str, str], killed: Collection[
 
 
 def test_forty_agents_end_once_each_while_their_processes_are_killed(bench: Bench) -> None:
-    """Each ending is reported once, answers are exact, no process is left, and at most five run at once."""
+    """Each of forty agents ends once, with one notice and the exact answer, while their processes are killed.
+
+    No process is left, and at most five agents run at the same time.
+    """
     agents = Agents(bench)
     agents.configure(f"at_once = {SLOTS}")
 

@@ -1,4 +1,4 @@
-"""The records of background agents: what is kept, what is reported, and what may be deleted.
+"""The records of background agents: what they contain, what is reported, and what may be deleted.
 
 Most tests check for a bug that another program, which kept its agents in memory, once had (oh-my-openagent, pull
 request 2293).
@@ -31,7 +31,7 @@ def agents(bench: Bench) -> Agents:
 
 
 def texts_of(bench: Bench, task: str) -> list[str]:
-    """Return the texts of an agent, in the order of the transcript."""
+    """Return the messages of an agent, in the order of the transcript."""
     found = bench.json("transcript", task)["entries"]
     return [each["text"] for each in found if each["role"] == "assistant"]
 
@@ -59,9 +59,9 @@ def expire(bench: Bench, task: str) -> None:
     ],
 )
 def test_transcript_sorts_times_as_numbers_in_every_format(agents: Agents, moments: tuple[Any, ...]) -> None:
-    """Messages are in the order of their times. Messages with equal times are in the order of their arrival.
+    """A transcript has its messages in the order of their times, whatever format the times have.
 
-    The final answer has no time, and stays last.
+    Messages with equal times stay in the order of their arrival. The final answer has no time, and stays last.
     """
     first, second, third = moments
     said = ((third, "four"), (first, "one"), (second, "two"), (second, "three"))
@@ -72,9 +72,9 @@ def test_transcript_sorts_times_as_numbers_in_every_format(agents: Agents, momen
 
 @pytest.mark.parametrize("how", ["failed", "cancelled", "timed_out"])
 def test_agent_that_did_not_answer_stays_on_record(agents: Agents, how: str) -> None:
-    """`list`, `show`, `result` and `transcript` still print the agent, and its ending is reported once.
+    """`list`, `show`, `result` and `transcript` still print an agent that ended without an answer.
 
-    Row 41 of the acceptance scenarios.
+    The agent's ending is reported once. Row 41 of the acceptance scenarios.
     """
     end = "exit 3" if how == "failed" else "sleep 60"
     options = ("--timeout", "1s") if how == "timed_out" else ()
@@ -112,7 +112,7 @@ def test_sweep_leaves_an_agent_whose_ending_was_not_delivered(agents: Agents) ->
 
 
 def test_answer_is_kept_for_its_retention_after_the_session_was_told(agents: Agents) -> None:
-    """`result` can print the answer again, because a delivered record is kept until its deletion date.
+    """After the ending was reported, `result` can print the answer until the deletion date of the record.
 
     Row 41 of the acceptance scenarios.
     """
@@ -124,9 +124,9 @@ def test_answer_is_kept_for_its_retention_after_the_session_was_told(agents: Age
 
 
 def test_notice_of_the_last_agent_says_that_all_have_ended(agents: Agents) -> None:
-    """The notices say that two tasks still run, then one, then that all have ended. No notice is repeated.
+    """The first notice says that two agents still run, the second that one still runs, the third that all have ended.
 
-    Row 27 of the acceptance scenarios.
+    No notice is repeated. Row 27 of the acceptance scenarios.
     """
     told = []
     for task, go in released_agents(agents, "--session", "s-1"):
@@ -161,14 +161,17 @@ def test_last_notice_of_a_group_lists_all_its_agents(agents: Agents) -> None:
 
 
 def released_agents(agents: Agents, *options: str) -> list[tuple[str, Path]]:
-    """Launch three agents, and return each one with the file that lets it end. The second agent fails."""
+    """Launch three agents that wait, and return each id with the file that ends the wait. The second agent fails."""
     goes = [agents.bench.root / f"go{number}" for number in range(3)]
     ends = ("answer one", "exit 3", "answer three")
     return [(agents.launch(f"until {go}", end, options=options), go) for go, end in zip(goes, ends, strict=True)]
 
 
 def test_answer_and_transcript_stay_when_the_client_deletes_its_session(agents: Agents) -> None:
-    """Outlive reads the answer and the transcript from the output of the task, not from the client's own files."""
+    """Outlive prints the answer and the transcript even if the client has deleted its session.
+
+    Outlive reads the task's output, and not the client's own files.
+    """
     shown = agents.ended("say thinking", "call echo hi", "answer done")
     agents.program.with_name(f"{agents.program.name}.{shown['agent']['session']}").unlink()
     agents.program.unlink()
@@ -192,7 +195,7 @@ def test_agent_times_out_when_it_waits_too_long_for_a_slot_of_its_model(agents: 
 
 
 def test_notice_of_a_group_names_questions_attempts_and_kept_worktrees(agents: Agents) -> None:
-    """The notice of the group has, for each agent, the facts that a separate notice would have."""
+    """For each agent, the notice of a group has the same facts as the notice of a single agent."""
     Worktree(agents.bench.project).commit(a="1\n")
     listed = agents.bench.root / "list"
     prompts = ("call echo 2 > a\nanswer one", "ask May I?", "m1? error Overloaded (529)\nm1? exit 1\nanswer three")
@@ -210,7 +213,7 @@ def test_notice_of_a_group_names_questions_attempts_and_kept_worktrees(agents: A
 
 
 def test_worktree_that_outlive_removed_is_not_reported_as_drift(agents: Agents) -> None:
-    """Outlive itself removed the worktree, so neither the notice nor `show` says that the directory is gone."""
+    """If Outlive has removed an agent's worktree, neither the notice nor `show` says that the directory is gone."""
     Worktree(agents.bench.project).commit(a="1\n")
     shown = agents.ended("call cat a", "answer ok", options=("--worktree", "--session", "s-1"))
     assert shown["drift"] is None
@@ -219,7 +222,7 @@ def test_worktree_that_outlive_removed_is_not_reported_as_drift(agents: Agents) 
 
 
 def test_kept_worktree_that_is_gone_now_is_reported(agents: Agents) -> None:
-    """Outlive did not remove the worktree, so `show` says that the directory is gone."""
+    """If a user has removed a worktree that Outlive kept, `show` says that the directory is gone."""
     Worktree(agents.bench.project).commit(a="1\n")
     shown = agents.ended("call echo 2 > a", "answer ok", options=("--worktree",))
     shutil.rmtree(shown["agent"]["worktree"])

@@ -1,4 +1,4 @@
-"""Continuing the session of an agent: only one task may do it at a time, and each cost is counted once."""
+"""Continuing the session of an agent: one task at a time may do it, and each cost is counted once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def agents(bench: Bench) -> Agents:
 
 
 def test_two_resumes_at_the_same_time_start_one_agent(agents: Agents) -> None:
-    """Most clients would write both runs into one transcript, so all callers but one are refused."""
+    """If several callers continue one session at the same time, all callers but one are refused.
+
+    Most clients would write all runs into one transcript.
+    """
     bench = agents.bench
     before = agents.ended("answer hello")
     words = bench.command("agent", "--resume", before["id"], "--", "sleep 30")
@@ -40,7 +43,7 @@ def test_two_resumes_at_the_same_time_start_one_agent(agents: Agents) -> None:
 
 
 def test_retry_does_not_continue_a_session_in_which_another_task_works(agents: Agents) -> None:
-    """`retry` is refused even for the task that began the session."""
+    """`retry` is refused while another task works in the session, even if the retried task began the session."""
     before = agents.ended("call true", "exit 3")
     other = agents.bench.ok("agent", "--resume", before["id"], "--", "sleep 30")
     refused = agents.bench.run("retry", before["id"])
@@ -51,9 +54,10 @@ def test_retry_does_not_continue_a_session_in_which_another_task_works(agents: A
 
 
 def test_session_that_its_client_has_open_is_not_continued(agents: Agents) -> None:
-    """The agent is refused while a process of the client has the session open, even if this process launches the agent.
+    """No agent may continue a session while a process of the client has the session open.
 
-    The session can be continued when the process has begun another session or has ended.
+    This also holds for an agent that this process launches. The session can be continued when the process has begun
+    another session or has ended.
     """
     bench, clients = agents.bench, Clients()
     try:
@@ -92,7 +96,7 @@ print(json.dumps(end), flush=True)
 
 
 def test_cost_of_a_session_is_counted_once_whichever_of_its_tasks_is_continued(agents: Agents) -> None:
-    """The cost of a run excludes all earlier runs of its session, including the runs of other tasks."""
+    """The cost of a run excludes all earlier runs of its session, including runs by other tasks."""
     bench = agents.bench
     program = bench.root / "claude.py"
     program.write_text(SESSION_COST)
@@ -115,7 +119,10 @@ def test_cost_of_a_session_is_counted_once_whichever_of_its_tasks_is_continued(a
     "words", [("--model=--yolo",), ("--fallback=other:-x",), ("--client", "bot", "--resume=--yolo")]
 )
 def test_name_that_looks_like_an_option_of_the_client_is_refused(agents: Agents, words: tuple[str, ...]) -> None:
-    """The client would read such a name as an option, for example as an option that allows every tool."""
+    """The name of a model or of a session is refused if it begins with `-`.
+
+    The client would read the name as an option, for example as an option that allows every tool.
+    """
     done = agents.bench.run("agent", *words, "--", "answer hello")
     assert done.returncode == 2, done.stdout
     assert "begins with" in done.stderr

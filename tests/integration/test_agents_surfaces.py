@@ -32,7 +32,7 @@ def client(agents: Agents, monkeypatch: pytest.MonkeyPatch) -> Outlive:
 
 @pytest.mark.parametrize("era", ERAS)
 def test_mcp_tools_launch_an_agent_and_read_its_answer(agents: Agents, era: str) -> None:
-    """The tools `agent`, `wait`, `result` and `transcript` give the same facts as the commands."""
+    """The tools `agent`, `wait`, `result` and `transcript` return the same facts as the commands of these names."""
 
     async def steps() -> None:
         async with over_stdio(agents.bench, era, MAY_RUN) as client:
@@ -53,7 +53,7 @@ def test_mcp_tools_launch_an_agent_and_read_its_answer(agents: Agents, era: str)
 
 
 def test_agent_tool_is_refused_when_the_run_tool_would_be_refused(agents: Agents) -> None:
-    """The tool `agent` launches nothing where the tool `run` would be refused."""
+    """The tool `agent` is refused, and launches no agent, where the tool `run` would be refused."""
 
     async def steps() -> None:
         async with over_stdio(agents.bench, "auto", {"OUTLIVE_SESSION": "s-1"}) as client:
@@ -79,7 +79,7 @@ def test_sdk_launches_an_agent_and_reads_its_answer(client: Outlive) -> None:
 
 
 def test_sdk_continues_the_session_of_an_agent(client: Outlive) -> None:
-    """The argument `resume` of `Outlive.agent` accepts the task of the earlier agent."""
+    """`Outlive.agent` continues the session of an earlier agent if `resume` is the task of that agent."""
     first = client.agent("ask Which one?").wait(60)
     again = client.agent("answer the second", resume=first).wait(60)
     assert again.answer == "the second"
@@ -87,7 +87,7 @@ def test_sdk_continues_the_session_of_an_agent(client: Outlive) -> None:
 
 @pytest.mark.parametrize("given", [{"prompt": ""}, {"prompt": 3}, {"prompt": "x", "client": "nobody"}])
 def test_sdk_agent_raises_when_its_arguments_are_invalid(client: Outlive, given: dict[str, object]) -> None:
-    """`Outlive.agent` raises an error and launches nothing."""
+    """With invalid arguments, `Outlive.agent` raises an error and launches no agent."""
     with pytest.raises((UserError, NotStarted)):
         client.agent(**given)  # type: ignore[arg-type]
     assert client.tasks() == []

@@ -21,7 +21,10 @@ def agents(bench: Bench) -> Agents:
 
 
 def test_trace_has_the_ending_of_each_attempt_and_why_the_next_one_began(agents: Agents) -> None:
-    """The trace covers the first model, the fallback, an automatic attempt and an attempt by `retry`."""
+    """The trace has the ending of each attempt, and why the next attempt began.
+
+    The second attempt begins by itself with the fallback model, and the third attempt by `retry`.
+    """
     steps = ("m1? error Overloaded", "m1? exit 1", "ask May I?")
     task = agents.ended(*steps, options=("--model", "m1", "--fallback", "m2", "--trace"))["id"]
     agents.bench.ok("retry", task)

@@ -36,7 +36,10 @@ def test_unchanged_worktree_is_removed(agents: Agents) -> None:
 
 @pytest.mark.parametrize("step", ["call echo 2 > a", "call echo new > b", "call git commit -qam x --allow-empty"])
 def test_changed_worktree_is_kept_and_named(agents: Agents, step: str) -> None:
-    """The notice and `result` name the directory and the branch. The project's own files are unchanged."""
+    """The notice and `result` name the directory and the branch of a changed worktree.
+
+    The agent has not changed the project's own files.
+    """
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
     tree.git("config", "user.name", "a")
@@ -79,7 +82,10 @@ HIDDEN = {
 
 @pytest.mark.parametrize("step", HIDDEN.values(), ids=HIDDEN)
 def test_worktree_with_work_that_git_does_not_report_is_kept(agents: Agents, step: str) -> None:
-    """`git status` does not show ignored files and new commits. Git would delete them with the worktree."""
+    """A worktree with ignored files or new commits is kept.
+
+    `git status` does not show them, and `git worktree remove` would delete them.
+    """
     tree = Worktree(agents.bench.project)
     tree.write(".gitignore", "*.ign\n")
     tree.commit(a="1\n")
@@ -91,7 +97,7 @@ def test_worktree_with_work_that_git_does_not_report_is_kept(agents: Agents, ste
 
 
 def test_branch_of_a_worktree_that_the_agent_deleted_is_named(agents: Agents) -> None:
-    """The agent deleted the directory, but its commit is on the branch, so the user needs the branch's name."""
+    """If an agent has deleted its worktree, its record names the branch, which still has the agent's commit."""
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
     commit = "call git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && rm -rf $PWD"
@@ -101,7 +107,10 @@ def test_branch_of_a_worktree_that_the_agent_deleted_is_named(agents: Agents) ->
 
 
 def test_worktree_of_an_agent_that_never_began_is_removed(agents: Agents) -> None:
-    """One agent was cancelled in the queue, and the dependency of another agent failed."""
+    """The worktree of an agent that never began is removed.
+
+    One agent was cancelled in the queue. The dependency of another agent failed.
+    """
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
     first = agents.launch("until go", "exit 1")
@@ -117,7 +126,7 @@ def test_worktree_of_an_agent_that_never_began_is_removed(agents: Agents) -> Non
 
 
 def test_worktree_is_named_when_the_next_attempt_is_cancelled_before_it_begins(agents: Agents) -> None:
-    """The first attempt changed a file in the worktree, so the worktree is kept and named."""
+    """A worktree that the first attempt changed is kept and named, even if the next attempt never began."""
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
     agents.configure(more='[agents.models."bot:m2"]\nat_once = 1\n')

@@ -1,4 +1,4 @@
-"""Invalid input and a broken environment: an error with a hint, the right exit code, and no lost record."""
+"""Invalid input and a broken environment: the error has a hint and the right exit code, and no record is lost."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_result_is_refused_while_the_task_runs(bench: Bench) -> None:
 
 
 def test_result_of_a_queued_task_names_no_time(bench: Bench) -> None:
-    """The task has not begun, so the message gives no running time."""
+    """`result` of a queued task prints no running time, because the task has not started."""
     waiting = bench.launch("true", "--after", bench.launch("sleep 30"))
     done = bench.run("result", waiting)
     _refused(done, 2, "is queued and has no result yet")
@@ -109,7 +109,7 @@ def test_sdk_refuses_commands_that_cannot_run(bench: Bench, monkeypatch: pytest.
 
 
 def test_long_command_text_is_run_and_recorded_in_full(bench: Bench) -> None:
-    """A shell text of 100 kilobytes is executed and shown without a change."""
+    """A shell text of 100 kilobytes is executed, and `show` prints it without a change."""
     text = "# " + "x" * 100_000 + "\necho whole"
     task = bench.launch(text)
     bench.ok("wait", task)
@@ -118,7 +118,7 @@ def test_long_command_text_is_run_and_recorded_in_full(bench: Bench) -> None:
 
 
 def test_names_that_are_not_utf8_are_preserved(bench: Bench) -> None:
-    """Arguments, working directory and key may contain any bytes, and are recorded and found again unchanged."""
+    """Arguments, working directory and key are recorded without a change, even if they are not UTF-8."""
     odd = os.fsdecode(b"d\xff\xfe")
     place = bench.project / odd
     place.mkdir()
@@ -179,7 +179,7 @@ def test_command_fails_when_no_state_directory_is_configured(bench: Bench) -> No
 
 @pytest.fixture
 def mounted(bench: Bench) -> Iterator[Path]:
-    """Mount a small file system as the state directory, and unmount it at the end."""
+    """Mount a small file system as the state directory, and unmount it after the test."""
     bench.state.mkdir(mode=0o700)
     mount = ["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "outlive-test", str(bench.state)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -192,7 +192,10 @@ def mounted(bench: Bench) -> Iterator[Path]:
 @pytest.mark.root
 @pytest.mark.usefixtures("mounted")
 def test_read_only_state_directory_is_refused(bench: Bench) -> None:
-    """`run` exits with 3 on a read-only file system, and the recorded tasks can be read after a writable remount."""
+    """`run` exits with 3 if the state directory is on a read-only file system.
+
+    After a writable remount, the recorded tasks can be read.
+    """
     task = bench.launch("true")
     bench.ok("wait", task)
     subprocess.run(["mount", "-o", "remount,ro", str(bench.state)], check=True)
@@ -239,7 +242,10 @@ def test_exit_codes_are_recorded_when_the_disk_is_full(bench: Bench, mounted: Pa
 
 @pytest.mark.root
 def test_task_fails_at_its_output_limit_when_holes_cannot_be_punched(bench: Bench) -> None:
-    """On a file system without holes, `run` prints a warning, and the task fails at its output limit."""
+    """On a file system that cannot punch holes into files, a task fails at its output limit.
+
+    `run` prints a warning before.
+    """
     bench.state.mkdir(mode=0o700)
     mount = ["mount", "-t", "ramfs", "-o", "mode=700", "outlive-test", str(bench.state)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -258,7 +264,10 @@ def test_task_fails_at_its_output_limit_when_holes_cannot_be_punched(bench: Benc
 
 @pytest.mark.root
 def test_state_directory_on_a_fuse_mount_is_refused(bench: Bench) -> None:
-    """`run` refuses a FUSE file system, where locks of two mounts do not exclude each other."""
+    """`run` refuses a state directory on a FUSE file system.
+
+    On FUSE, a lock taken through one mount does not exclude a lock taken through another mount.
+    """
     if not shutil.which("bindfs") or not os.path.exists("/dev/fuse"):
         pytest.skip("needs bindfs and /dev/fuse")
     behind = bench.root / "behind"
@@ -273,7 +282,7 @@ def test_state_directory_on_a_fuse_mount_is_refused(bench: Bench) -> None:
 
 
 class Overlay:
-    """An overlay mount, whose files can be reached through the mount and through its upper layer."""
+    """An overlay mount, whose files can be reached through the mount and through the directory of its upper layer."""
 
     def __init__(self, root: Path) -> None:
         self.upper, self.merged = root / "upper", root / "merged"
@@ -302,7 +311,7 @@ class Overlay:
 
 @pytest.fixture
 def overlay(bench: Bench) -> Iterator[Overlay]:
-    """Mount an overlay, and unmount it at the end."""
+    """Mount an overlay, and unmount it after the test."""
     made = Overlay(bench.root)
     made.mount()
     yield made
@@ -310,7 +319,7 @@ def overlay(bench: Bench) -> Iterator[Overlay]:
 
 
 def test_state_directory_opens_after_a_container_restart(bench: Bench, overlay: Overlay) -> None:
-    """When a restart changes the device number of the file system, old tasks can be read and new ones launched."""
+    """If a restart changes the file system's device number, old tasks can be read and new tasks launched."""
     env = {"OUTLIVE_HOME": str(overlay.merged / "state")}
     task = bench.launch("exit 3", env=env)
     bench.run("wait", task, env=env)
@@ -352,7 +361,7 @@ def test_state_directory_is_refused_when_processes_outside_a_container_may_use_i
 
 
 def test_damaged_ledger_is_moved_aside_and_restored(bench: Bench) -> None:
-    """A command moves a damaged ledger aside and exits with 3, and the next command restores the records.
+    """If the ledger is damaged, one command moves it aside and exits with 3. The next command restores the records.
 
     Row 51 of the acceptance scenarios.
     """

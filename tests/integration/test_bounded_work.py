@@ -29,11 +29,11 @@ SOME, MANY, TWICE_AS_MANY = 50, 420, 840
 
 
 def owe(bench: Bench, count: int, **changes: Any) -> None:
-    """Let tasks of the session s-1 end in the ledger with the exit codes 0, 1 and 2.
+    """Add ended tasks of the session s-1 to the ledger, until the ledger has `count` tasks.
 
-    Every tenth task is lost.
+    Every tenth task is lost. The other tasks end with the exit codes 0, 1 and 2.
     """
-    # The tasks ended two days ago, because a task that failed recently is also asked which files it left changed.
+    # The tasks ended two days ago. If a task failed recently, its notice also needs a search for files left changed.
     now, project = utc_now() - timedelta(days=2), str(bench.project)
     with SqliteLedger(bench.home.ledger, now) as ledger, ledger.write():
         known = ledger.select("SELECT count(*) FROM task")[0][0]
@@ -80,7 +80,10 @@ def claim_some(bench: Bench) -> str:
 def test_answer_costs_the_same_however_many_notices_are_undelivered(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, show: Callable[[Bench], str]
 ) -> None:
-    """Neither the work in the ledger nor the size of the answer grows when twice as many tasks have ended."""
+    """If twice as many tasks have ended, an answer needs no more reads of the ledger, and is not longer.
+
+    The test checks this for `inbox`, `hand-off` and `gate`.
+    """
     begin(bench, "s-1")
     select, work = LedgerFile.select, [0]
 

@@ -1,4 +1,4 @@
-"""Cancelling: the whole process tree ends in steps, the result is true, and no other process is signalled."""
+"""Cancelling: the whole process tree ends, the recorded state is true, and no other process is signalled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.outsider import Outsider
     from tests.support import Bench
 
-# A tree whose processes detach from their parents in several ways. Each writes its process id to a file.
+# A process tree whose processes detach from their parents in several ways. Each process writes its id to a file.
 TREE = """
 sleep 101 & echo $! >> pids
 setsid sh -c 'echo $$ >> pids; exec sleep 102' &
@@ -124,9 +124,9 @@ def _lines(path: Path) -> list[str]:
 
 
 def test_cancel_without_an_id_is_refused_when_several_tasks_are_active(bench: Bench) -> None:
-    """`cancel` without an id ends the only active task of the caller's session, and otherwise asks for an id.
+    """`cancel` without an id ends the only active task of the caller's session.
 
-    Row 25 of the acceptance scenarios.
+    If the session has several active tasks, `cancel` asks for an id. Row 25 of the acceptance scenarios.
     """
     assert bench.run("cancel").returncode == 2
     mine = bench.launch("sleep 60", "--session", "s-1")
@@ -152,7 +152,7 @@ def test_cancel_group_ends_only_its_members(bench: Bench) -> None:
 
 @pytest.mark.root
 def test_cancel_does_not_signal_a_reused_process_id(bench: Bench) -> None:
-    """A cancel does not signal an unrelated process that has the process id of the task's dead command.
+    """A cancel does not signal an unrelated process that has got the process id of the task's ended command.
 
     The test runs in its own PID namespace, where it can choose process ids.
     """
@@ -208,7 +208,7 @@ print("reused", reused, "of 20, alive", alive)
 
 
 def _left_behind(bench: Bench, text: str) -> tuple[str, int]:
-    """Return a task that has ended, and the id of the process that it left running."""
+    """Return the id of an ended task, and the id of the process that the task left running."""
     task = bench.launch(text)
     assert bench.run("wait", task).returncode == 0
     (left,) = bench.show(task)["left_running"]
@@ -216,7 +216,7 @@ def _left_behind(bench: Bench, text: str) -> tuple[str, int]:
 
 
 def _kill_keepers(bench: Bench, task: str) -> None:
-    """Kill keeper and witness of an ended task, so that Outlive no longer watches what the task left running."""
+    """Kill keeper and witness of an ended task. Then Outlive no longer watches the process left running."""
     for pid in processes_named(KEEPER_NAME, WITNESS_NAME):
         if bench.files(task).record in open_files(pid):
             kill(pid)
@@ -241,7 +241,10 @@ def test_cancel_of_an_ended_task_ends_the_process_left_running(bench: Bench, how
 
 
 def test_show_prints_whether_a_process_left_running_still_runs(bench: Bench) -> None:
-    """The record still names the process after its end, so `show` checks whether the process runs."""
+    """`show` says whether the process that a task left running still runs.
+
+    The record still names the process after its end.
+    """
     task, left = _left_behind(bench, "setsid sleep 75 & true")
     assert f"left      process {left} is still running: " in bench.ok("show", task)
     bench.ok("cancel", task)
@@ -249,7 +252,10 @@ def test_show_prints_whether_a_process_left_running_still_runs(bench: Bench) -> 
 
 
 def test_cancel_asks_for_an_id_when_a_task_runs_and_another_waits(bench: Bench) -> None:
-    """The error counts waiting tasks too, and does not say that they run."""
+    """If one task runs and one waits, `cancel` without an id is refused.
+
+    The error counts the two tasks, and does not say that they run.
+    """
     running = bench.launch("sleep 76", "--lock", "one")
     waiting = bench.launch("sleep 77", "--lock", "one")
     refused = bench.run("cancel")
@@ -294,7 +300,7 @@ def test_cancel_of_an_ended_task_names_a_process_that_survives(outsider: Outside
 
 @pytest.mark.parametrize("who", [("keeper",), ("keeper", "witness")])
 def test_cancel_continues_a_stopped_keeper(bench: Bench, who: tuple[str, ...]) -> None:
-    """`cancel` continues a keeper and a witness that were stopped by SIGSTOP, and the task is cancelled."""
+    """`cancel` continues a keeper and a witness that were stopped by SIGSTOP. The task is then cancelled."""
     task = bench.launch("sleep 72")
     pids = {"keeper": bench.keeper(task), "witness": bench.process(task, "witness")}
     for name in who:

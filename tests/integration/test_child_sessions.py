@@ -1,4 +1,4 @@
-"""Child sessions that a client no longer sees: first unknown, then lost, and reported to their parent once."""
+"""Child sessions that a client no longer lists: they are first unknown, then lost, and reported once to the parent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOST = f"{CHILD['id']} is lost (unobservable)"
 
 
 class Parent:
-    """A session in OpenCode that has a child session, and its gate."""
+    """A session in OpenCode that has a child session. The methods call its hooks and its gate."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -39,7 +39,7 @@ class Parent:
         self.sees("present")
 
     def sees(self, sight: str) -> Any:
-        """Report what the client found when it checked the child session, and return the hook's answer."""
+        """Report to the hook what the client found when it checked the child session, and return the hook's answer."""
         child = {**CHILD, "agent": "general", "parent": MINE, "sight": sight}
         return self.client.call("session.created", agent_id=MINE, children=[child])
 
@@ -72,7 +72,10 @@ def pass_grace(times: float = 1) -> None:
 
 
 def test_gate_waits_for_a_running_child_session_until_it_ends(parent: Parent) -> None:
-    """The gate and `list` name the child session. Its end causes no notice."""
+    """The gate allows no stop while a child session runs.
+
+    The gate and `list` name the child session. The end of the child session causes no notice.
+    """
     assert parent.gate() == (False, ["running"])
     assert f"child sessions at work in the client: {CHILD['id']} (look around" in parent.bench.ok(
         "gate", "--session", MINE
@@ -86,7 +89,10 @@ def test_gate_waits_for_a_running_child_session_until_it_ends(parent: Parent) ->
 
 
 def test_missing_child_session_is_lost_after_a_second_check_and_reported_once(parent: Parent) -> None:
-    """The gate refuses a stop while the child session is unknown, and allows the stop when it is lost."""
+    """A missing child session is unknown at first, and lost after a second check.
+
+    The gate refuses a stop while the child session is unknown, and allows the stop when it is lost.
+    """
     parent.sees("absent")
     parent.sees("absent")
     assert parent.gate() == (False, ["unknown"])
@@ -106,7 +112,10 @@ def test_missing_child_session_is_lost_after_a_second_check_and_reported_once(pa
 
 
 def test_child_session_that_cannot_be_read_is_given_more_time(parent: Parent) -> None:
-    """A failed check does not prove absence, so only checks that fail for a longer time make the child session lost."""
+    """If a child session cannot be read, it is lost only after several grace periods.
+
+    A failed check does not prove that the child session is gone.
+    """
     parent.sees("unknown")
     pass_grace()
     parent.sees("unknown")
@@ -119,7 +128,10 @@ def test_child_session_that_cannot_be_read_is_given_more_time(parent: Parent) ->
 
 
 def test_child_session_that_comes_back_is_running_again(parent: Parent) -> None:
-    """A loss is not reported if the child session is found first. The child session can be lost again later."""
+    """A child session that the client finds again is running, and its loss is not reported.
+
+    It can be lost again later.
+    """
     parent.sees("absent")
     parent.sees("present")
     pass_grace()
@@ -138,7 +150,10 @@ def test_child_session_that_comes_back_is_running_again(parent: Parent) -> None:
 
 
 def test_loss_is_reported_when_the_client_forgets_the_child_session(parent: Parent) -> None:
-    """A client that reads its configuration again starts its plugin anew, which reports no child sessions."""
+    """A lost child session is reported even if the client's plugin no longer knows it.
+
+    When a client reads its configuration again, it starts its plugin anew, and the plugin reports no child sessions.
+    """
     parent.lose()
     parent.client.call("session.created", agent_id=MINE, children=[])
     assert LOST in parent.prompt()
@@ -146,7 +161,7 @@ def test_loss_is_reported_when_the_client_forgets_the_child_session(parent: Pare
 
 
 def test_gate_allows_a_stop_when_the_client_of_a_child_session_was_killed(parent: Parent) -> None:
-    """The child session ended with its client's process. Two calls of `gate` count as the two checks."""
+    """After the client was killed, two calls of `gate` are enough to make its child session lost."""
     parent.client.end()
     assert parent.gate() == (False, ["unknown"])
     pass_grace()
@@ -159,7 +174,11 @@ def test_gate_allows_a_stop_when_the_client_of_a_child_session_was_killed(parent
 
 
 def test_loss_that_another_hook_reported_meanwhile_is_not_reported_again(parent: Parent) -> None:
-    """A client calls a hook for each of its tools at once. Two hooks may read the loss before one reports it."""
+    """If two hooks find the same lost child session, only one reports it.
+
+    A client calls a hook for each of its tools at the same time, so two hooks may read the record before one reports
+    it.
+    """
     parent.lose()
     with SqliteLedger(parent.bench.home.ledger, utc_now()) as ledger:
         session = Sessions(ledger).find(MINE, str(parent.bench.project))
@@ -171,7 +190,10 @@ def test_loss_that_another_hook_reported_meanwhile_is_not_reported_again(parent:
 
 
 def test_only_the_gate_asks_the_client_to_check_its_child_sessions(parent: Parent) -> None:
-    """The gate asks by writing a small file that the client watches, as long as it waits for a child session."""
+    """The gate asks the client to check its child sessions, by writing a small file that the client watches.
+
+    It does so while it waits for a child session. Other commands do not ask.
+    """
     file = Path(parent.sees("present")["look_file"])
     assert str(file) == request_path(parent.bench.home, MINE)
     parent.bench.json("list")

@@ -1,4 +1,4 @@
-"""Comparing all files before and after a task: changes are reported without a claim about who made them."""
+"""Comparing all files before and after a task, which finds changes but not who made them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def tree(bench: Bench) -> Worktree:
 
 
 def first_look(bench: Bench, task: str) -> bool:
-    """Return whether the first snapshot of a running task is complete and the keeper knows it.
+    """Return whether the first snapshot of a running task is complete and its process has ended.
 
-    A fork of the keeper writes the snapshot to a file without a name, with the lowest CPU priority. Until the keeper
-    has reaped the fork, the end of the command would end the fork too.
+    The snapshot is taken by a fork of the keeper with the lowest CPU priority, which writes to a file without a name.
+    If the command ended earlier than the fork, the keeper would kill the fork.
     """
     keeper = bench.keeper(task)
     if any(parent_of(pid) == keeper for pid in processes_named(KEEPER_NAME)):
@@ -56,14 +56,14 @@ def first_look(bench: Bench, task: str) -> bool:
 
 
 def begun(bench: Bench, text: str, *options: str) -> str:
-    """Launch a task that works once the file `go` exists, and wait for its first snapshot."""
+    """Launch a task that waits for the file `go`, and wait for the task's first snapshot."""
     task = bench.launch(f"{until(str(bench.root / 'go'))}; {text}", *options)
     wait_until(lambda: first_look(bench, task), "the first snapshot")
     return task
 
 
 def compared(bench: Bench, task: str) -> Any:
-    """Let a task work, and return its effects once the comparison is complete."""
+    """Let a waiting task continue, and return its effects when the comparison is complete."""
     (bench.root / "go").touch()
     bench.run("wait", task)
     wait_until(lambda: os.path.exists(bench.files(task).compared), "the comparison")
@@ -71,13 +71,13 @@ def compared(bench: Bench, task: str) -> Any:
 
 
 def hows(bench: Bench, found: Any) -> dict[str, str]:
-    """Return how each unattributed path changed, by its name in the project."""
+    """Return how each unattributed path of some effects changed, by the path's name in the project."""
     return {each["path"].removeprefix(f"{bench.project}/"): each["how"] for each in found["unattributed"]}
 
 
 @can_observe
 def test_changes_by_another_process_are_unattributed(bench: Bench, tree: Worktree) -> None:
-    """Files that another process changes while the task runs are unattributed. The task's own changes are not."""
+    """A file that another process changes while the task runs is unattributed. The task's own changes are not."""
     task = begun(bench, "echo more >> a; mkdir -p out/deep; touch out/deep/file src/made")
     tree.write("b", "another\n")
     tree.write("new")
@@ -95,7 +95,7 @@ def test_changes_by_another_process_are_unattributed(bench: Bench, tree: Worktre
 def test_changes_after_the_reported_ending_are_no_effects(
     bench: Bench, tree: Worktree, options: tuple[str, ...]
 ) -> None:
-    """Changes by a caller between the reported ending and the end of the second snapshot are not listed as effects."""
+    """A caller's changes after the reported ending are no effects, even before the second snapshot is complete."""
     for number in range(8000):
         tree.write(f"many/{number // 100}/{number}", f"{number}\n")
     tree.commit()
@@ -114,7 +114,7 @@ def test_changes_after_the_reported_ending_are_no_effects(
 
 @can_observe
 def test_commit_by_another_process_is_reported(bench: Bench, tree: Worktree) -> None:
-    """If HEAD moves while the task runs and the task was not seen moving it, the effects report the move."""
+    """If HEAD moves while the task runs, and no call of the task moved it, the effects report the move."""
     task = begun(bench, "true")
     tree.commit(a="second\n")
     found = compared(bench, task)
@@ -149,7 +149,7 @@ def test_commit_by_another_process_during_the_task_is_drift(bench: Bench, tree: 
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_drift_is_unknown_until_the_comparison_is_complete(bench: Bench) -> None:
-    """A notice reports unknown drift while the keeper still compares, and after the keeper ended without comparing."""
+    """A notice says that drift is unknown while the keeper compares, or if the keeper ended without comparing."""
     begin(bench, "s-1")
     task = begun(bench, "true", "--session", "s-1")
     compared(bench, task)
@@ -167,7 +167,7 @@ def test_drift_is_unknown_until_the_comparison_is_complete(bench: Bench) -> None
 
 @can_observe
 def test_commit_by_the_task_itself_is_no_drift(bench: Bench, tree: Worktree) -> None:
-    """A commit by the task is no drift, even if the task was only compared and the author is not known."""
+    """A commit by the task is not drift, even with `--observe compare`, where its author is not known."""
     del tree
     for options in ((), ("--observe", "compare")):
         task = begun(bench, "echo more >> b; git commit -q -a -m more", *options)
@@ -191,7 +191,7 @@ def test_commit_by_another_process_is_reported_when_the_task_changed_the_index(b
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_change_before_a_late_first_snapshot_is_reported(bench: Bench) -> None:
-    """A file that was written before a late first snapshot is found by its times, and the delay is reported."""
+    """A file that was changed before a late first snapshot is found by its times, and the delay is reported."""
     task = bench.launch(until(str(bench.root / "go")))
     bench.keeper(task)
     (bench.project / "b").write_text("at once\n")
@@ -204,7 +204,7 @@ def test_change_before_a_late_first_snapshot_is_reported(bench: Bench) -> None:
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_command_that_ends_before_the_first_snapshot_is_not_compared(bench: Bench) -> None:
-    """For a command that ends early, the effects claim nothing about changes by other processes."""
+    """If a command ends before the first snapshot, effects do not say whether other processes changed files."""
 
     def short() -> str | None:
         task = bench.launch("true")
@@ -221,7 +221,7 @@ def test_command_that_ends_before_the_first_snapshot_is_not_compared(bench: Benc
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_task_outside_of_a_repository_is_not_compared(bench: Bench) -> None:
-    """Without a repository, the effects claim nothing about changes by other processes."""
+    """If a task runs outside of a repository, its effects do not say whether other processes changed files."""
     task = bench.launch("sleep 0.2", "--cwd", str(bench.root))
     bench.run("wait", task)
     wait_until(lambda: os.path.exists(bench.files(task).after), "the last snapshot")
@@ -233,7 +233,7 @@ def test_task_outside_of_a_repository_is_not_compared(bench: Bench) -> None:
 def test_files_in_a_repository_made_by_the_task_are_not_unattributed(
     bench: Bench, tree: Worktree, *, is_beside: bool
 ) -> None:
-    """The first snapshot comes after the task created the repository, so files in it are not listed as unattributed."""
+    """Files in a repository that the task created before the first snapshot are not listed as unattributed."""
     place = bench.root / "new"
     place.mkdir()
     touches = ("--touches", str(bench.project / "a")) if is_beside else ()
@@ -254,7 +254,7 @@ def test_files_in_a_repository_made_by_the_task_are_not_unattributed(
 
 
 def test_compared_effects_are_listed_without_an_author(bench: Bench, tree: Worktree) -> None:
-    """A compared task lists files as changed, removed, created or rewritten, and says that the author is not known."""
+    """With `--observe compare`, the effects list changed files by kind, and say that the author is not known."""
     tree.settle_index()
     task = begun(bench, "echo more >> a; rm src/deep/c.py; touch made; cp b x; mv x b", "--observe", "compare")
     found = compared(bench, task)
@@ -281,7 +281,7 @@ def test_compared_effects_are_listed_without_an_author(bench: Bench, tree: Workt
 def test_first_snapshot_of_a_compared_task_is_from_before_its_command(
     bench: Bench, tree: Worktree, text: str, became: dict[str, str]
 ) -> None:
-    """If the first snapshot is quick, the command begins after it, so all changes of the command are found."""
+    """With `--observe compare`, the command begins after a quick first snapshot, so all its changes are found."""
     tree.write("b", "mine\n")
     task = bench.launch(text, "--observe", "compare", env=ENVIRON)
     found = compared(bench, task)
@@ -290,7 +290,7 @@ def test_first_snapshot_of_a_compared_task_is_from_before_its_command(
 
 @pytest.mark.parametrize("how", ["watch", "compare"])
 def test_files_in_a_submodule_are_reported_as_not_compared(bench: Bench, tree: Worktree, how: str) -> None:
-    """A snapshot does not read the files of a submodule, so the effects do not claim that they are unchanged."""
+    """The effects say that files of a submodule were not compared, because a snapshot does not read them."""
     inner = Worktree(bench.root / "inner")
     inner.commit(c="c\n")
     tree.git("submodule", "--quiet", "add", str(inner.path), "module")
@@ -302,7 +302,7 @@ def test_files_in_a_submodule_are_reported_as_not_compared(bench: Bench, tree: W
 
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_compared_effects_report_refs_that_moved(bench: Bench, tree: Worktree, is_bare: bool) -> None:
-    """Branches, tags, notes and other refs that moved are reported, even in a bare repository."""
+    """With `--observe compare`, moved branches, tags, notes and other refs are reported, even in a bare repository."""
     place = bench.root / "bare.git" if is_bare else bench.project
     if is_bare:
         tree.git("clone", "--quiet", "--bare", ".", str(place))
@@ -317,14 +317,14 @@ def test_compared_effects_report_refs_that_moved(bench: Bench, tree: Worktree, i
 
 @pytest.mark.usefixtures("tree")
 def test_run_wait_includes_the_comparison(bench: Bench) -> None:
-    """`run --wait` of a compared task answers after the comparison and includes its result."""
+    """With `--observe compare`, `run --wait` answers when the comparison is complete, and prints its result."""
     shown = bench.json("run", "--wait", "20s", "--observe", "compare", "sleep 0.2; echo more >> a")
     assert (shown["effects"]["level"], shown["effects"]["changed"]) == ("compared", [str(bench.project / "a")])
 
 
 @can_observe
 def test_first_snapshot_is_abandoned_when_the_command_ends_earlier(bench: Bench, tree: Worktree) -> None:
-    """The effects contain what was observed of the task, and no process continues to take the snapshot."""
+    """If a command ends before the first snapshot is complete, the process that takes the snapshot is ended."""
     for number in range(6000):
         tree.write(f"many/f{number % 60}/{number}")
     tree.commit()
@@ -337,7 +337,7 @@ def test_first_snapshot_is_abandoned_when_the_command_ends_earlier(bench: Bench,
 
 @pytest.mark.usefixtures("tree")
 def test_compared_task_has_no_overlap(bench: Bench) -> None:
-    """Changes found by comparing may be those of another task, so no notice reports an overlap."""
+    """With `--observe compare`, no notice reports an overlap, because another task may have made the changes."""
     begun_task = begun(bench, "true", "--observe", "compare", "--session", "s-1")
     other = bench.launch("echo other >> a", "--session", "s-1")
     bench.run("wait", other, "--no-ack")
@@ -348,7 +348,7 @@ def test_compared_task_has_no_overlap(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("tree")
 def test_comparison_is_missing_when_the_keeper_died(bench: Bench) -> None:
-    """If the keeper died, the effects of a compared task are unknown, and no file of a snapshot is left."""
+    """With `--observe compare`, effects are unknown if the keeper died, and no file of a snapshot is left."""
     task = begun(bench, "echo more >> a", "--observe", "compare")
     kill(bench.keeper(task))
     (bench.root / "go").touch()
@@ -360,7 +360,7 @@ def test_comparison_is_missing_when_the_keeper_died(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("tree")
 def test_process_that_takes_snapshots_is_not_left_running(bench: Bench) -> None:
-    """The keeper's fork that takes a snapshot is not listed among the processes that the task left running."""
+    """The fork of the keeper that takes a snapshot is not listed as a process that the task left running."""
     for number in range(3000):
         (bench.project / f"f{number}").touch()
     Worktree(bench.project, new=False).commit()
@@ -373,7 +373,7 @@ def test_process_that_takes_snapshots_is_not_left_running(bench: Bench) -> None:
 
 
 def test_declared_paths_are_reported_before_the_task_touches_them(bench: Bench, tree: Worktree) -> None:
-    """Paths of `--touches` are in the declared effects and in the hand-off, and `retry` keeps them."""
+    """Paths given with `--touches` are in the hand-off, and in the effects under `declared`. `retry` keeps them."""
     begin(bench, "s-1")
     task = bench.launch(until("go"), "--session", "s-1", "--touches", "a", "--touches", "src/../b", "--observe", "off")
     touches = bench.json("effects", task)["declared"]["touches"]
@@ -401,7 +401,7 @@ def other(bench: Bench) -> Worktree:
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_repository_of_a_declared_path_is_observed_and_compared(bench: Bench, other: Worktree) -> None:
-    """In the repository of a `--touches` path, changes by the task and by other processes are reported."""
+    """In the repository of a `--touches` path, changes by the task and changes by other processes are reported."""
     text = f"cd {other.path}; mv x z; sleep 0.05; mv z x; echo a >> {bench.project}/a; git commit -q --allow-empty -m m"
     bench.env.update(ENVIRON)
     task = begun(bench, text, "--touches", str(other.path / "x"), "--touches", str(other.path / "none"))
@@ -418,7 +418,7 @@ def test_repository_of_a_declared_path_is_observed_and_compared(bench: Bench, ot
 def test_commit_by_the_task_does_not_hide_a_commit_in_another_repository(
     bench: Bench, tree: Worktree, other: Worktree
 ) -> None:
-    """The task's own commit is reported with its repository, and a commit by another process as a move of HEAD."""
+    """A commit by the task, and another process's commit in another repository, are both reported."""
     bench.env.update(ENVIRON)
     text = f"cd {other.path}; echo more >> x; git stash push -q; git commit -q --allow-empty -m m"
     task = begun(bench, text, "--touches", str(other.path))
@@ -432,7 +432,7 @@ def test_commit_by_the_task_does_not_hide_a_commit_in_another_repository(
 
 
 def test_declared_path_is_compared_when_the_task_runs_outside_of_a_repository(bench: Bench, other: Worktree) -> None:
-    """A path of `--touches` is compared, although the task's working directory is in no repository."""
+    """A path given with `--touches` is compared, even if the task's working directory is in no repository."""
     task = begun(bench, f"echo more >> {other.path}/x", "--observe", "compare", "--touches", str(other.path / "x"))
     found = compared(bench, task)
     assert (found["level"], found["changed"]) == ("compared", [str(other.path / "x")])
@@ -472,7 +472,7 @@ def test_notice_names_files_that_changed_after_the_task(bench: Bench, tree: Work
 
 @can_observe
 def test_file_removed_from_the_index_after_the_task_is_drift(bench: Bench, tree: Worktree) -> None:
-    """After `git rm`, the drift reports that tracked files were added, moved or removed."""
+    """After a `git rm`, the drift says that tracked files were added, moved or removed."""
     task = begun(bench, "true", "--session", "s-1")
     compared(bench, task)
     tree.git("rm", "-q", "b")
@@ -497,7 +497,7 @@ def test_file_changed_and_staged_after_the_task_is_drift(bench: Bench, tree: Wor
 
 
 def test_change_between_the_end_and_the_last_snapshot_is_drift_or_unknown(bench: Bench, tree: Worktree) -> None:
-    """A change after the task's end and before the last snapshot is not taken for a result of the task."""
+    """A change between the task's end and the last snapshot is drift or unknown, and never a change by the task."""
     ended_ns = max(os.lstat(bench.project / name).st_ctime_ns for name in ("a", "b", "src/deep/c.py", "src/deep"))
     with open(bench.root / "first", "w+b") as file:
         keep_first(file.fileno(), [str(bench.project)], (), None, 0)
@@ -524,7 +524,7 @@ def test_change_between_the_end_and_the_last_snapshot_is_drift_or_unknown(bench:
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_drift_in_further_repositories_names_the_repository(bench: Bench) -> None:
-    """Drift covers repositories that the launch declares or the command enters, and names their paths."""
+    """Drift covers repositories that `--touches` names or the command enters, and says in which one a path is."""
     named, went = Worktree(bench.root / "named"), Worktree(bench.root / "went")
     for each in (named, went):
         each.commit(x="x\n", y="y\n")
@@ -551,7 +551,7 @@ def test_drift_in_further_repositories_names_the_repository(bench: Bench) -> Non
 
 @can_observe
 def test_drift_of_very_many_touched_files_is_counted(bench: Bench, tree: Worktree) -> None:
-    """Of 600 touched files, 500 are compared by name, and the others as tracked files of the repository."""
+    """Of 600 touched files, drift compares 500 one by one, and the rest as tracked files of the repository."""
     tree.commit(**{f"n{number}": "old\n" for number in range(600)})
     task = begun(bench, "for f in n*; do echo new > $f; done", "--session", "s-1")
     compared(bench, task)
@@ -566,7 +566,7 @@ def test_drift_of_very_many_touched_files_is_counted(bench: Bench, tree: Worktre
 
 @can_observe
 def test_drift_ignores_files_that_git_keeps_for_itself(bench: Bench, tree: Worktree) -> None:
-    """After a stash of very many files, ORIG_HEAD and similar files do not make the drift unknown."""
+    """After a stash of very many files, drift is known. ORIG_HEAD and similar files of git do not make it unknown."""
     tree.commit(**{f"n{number}": "old\n" for number in range(600)})
     for number in range(600):
         tree.write(f"n{number}", "fix\n")
@@ -593,14 +593,14 @@ def test_touched_files_changed_before_the_snapshot_are_unknown(bench: Bench) -> 
 
 
 def touched_ns(path: Path) -> int:
-    """Touch a path, and return its new change time by the clock of its file system."""
+    """Touch a path, and return its new change time in nanoseconds, by the clock of its file system."""
     path.touch()
     return path.stat().st_ctime_ns
 
 
 @can_observe
 def test_change_of_the_users_git_configuration_is_drift(bench: Bench, tree: Worktree) -> None:
-    """Drift covers the user's git configuration, which may be a link, and the files that it includes.
+    """A change of the user's git configuration, of its link's target, or of an included file is reported as drift.
 
     The compared paths are those that git used when the task ran.
     """
@@ -633,7 +633,7 @@ def test_change_of_the_users_git_configuration_is_drift(bench: Bench, tree: Work
 
 @can_observe
 def test_commit_of_unchanged_files_moves_only_head(bench: Bench, tree: Worktree) -> None:
-    """If the files of the task are committed unchanged, the drift reports the move of HEAD and no changed file."""
+    """If a user commits the files as the task left them, drift reports the move of HEAD and no changed file."""
     tree.write("a", "dirty\n")
     (bench.project / "b").unlink()
     task = begun(bench, "true", "--session", "s-1")

@@ -1,7 +1,7 @@
-"""Completion in bash, zsh and fish: the candidates, and what pressing a key must never do.
+"""Completion in bash, zsh and fish: the candidates, and what completion must never do.
 
-Bash and zsh run at a terminal of their own. There, a key inserts every candidate into the line, and the
-shell executes the line. So the test sees the words as the shell reads them after the insertion, with quotes removed.
+Bash and zsh run at a terminal of their own. There, a key inserts every candidate into the line, and the shell executes
+the line. So the test sees the words as the shell reads them after the insertion, with quotes removed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
-# The arguments with which the present scripts request ids, and older scripts request ids and groups.
+# The arguments with which the current scripts request ids, and with which older scripts request ids and groups.
 ASKED = (("candidates", "--", "outlive", "show", ""), ("tasks",), ("groups",))
 INSERT_ALL = "\x18a"  # the keys Control-X a, which `BASH` binds below
 
@@ -113,7 +113,7 @@ class Terminal:
         wait_until(is_seen, f"{text!r} at the terminal")
 
     def offers(self, line: str) -> list[str]:
-        """Return the candidates for the last word, or the word itself if there are none."""
+        """Return the candidates for the last word of a line, or the word itself if there are no candidates."""
         self.answer.unlink(missing_ok=True)
         self.press(f"{line}{INSERT_ALL}\r")
 
@@ -165,7 +165,7 @@ class Fish:
         return list(self.described(line))
 
     def close(self) -> None:
-        """Do nothing, because nothing is open."""
+        """Do nothing, because fish was called without a terminal."""
 
 
 def _environment(bench: Bench) -> dict[str, str]:
@@ -184,20 +184,23 @@ def _open(bench: Bench, shell: str, start: str = "") -> Terminal | Fish:
 
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest, bench: Bench) -> Iterator[Terminal | Fish]:
-    """Open each shell in turn, in the directory of the project."""
+    """Yield each of the three shells in turn, opened in the directory of the project."""
     opened = _open(bench, request.param)
     yield opened
     opened.close()
 
 
 def _candidates(bench: Bench, *words: str) -> list[str]:
-    """Return the candidates that the scripts get for a line of these words, without their descriptions."""
+    """Return the candidates, without descriptions, that `outlive` gives to the scripts for a line of these words."""
     lines = bench.ok("completion", "candidates", "--", "outlive", *words).splitlines()
     return [line.partition("\t")[0] for line in lines]
 
 
 def test_candidates_include_every_verb_option_and_choice(bench: Bench) -> None:
-    """The candidates for the scripts contain every verb, alias, option and choice. This test needs no shell."""
+    """The candidates that `outlive` gives to the scripts contain every verb, alias, option and choice.
+
+    This test needs no shell.
+    """
     assert set(_candidates(bench, "")) == {"candidates", *VERBS, *ALIASES, "help"}
     for verb in (*VERBS, *ALIASES):
         options = (*load(verb).options, JSON, HELP)
@@ -224,12 +227,15 @@ def test_candidates_include_every_verb_option_and_choice(bench: Bench) -> None:
 def test_candidates_of_an_unusual_line_are_left_to_the_shell_or_empty(
     bench: Bench, words: tuple[str, ...], answer: list[str]
 ) -> None:
-    """The shell completes a directory, and a command after `--`. For a free value there are no candidates."""
+    """For a directory, or for a command after `--`, the shell completes the word by itself.
+
+    For an option with a free value there are no candidates.
+    """
     assert _candidates(bench, *words) == answer
 
 
 def test_verbs_and_options_declare_what_completes_them() -> None:
-    """A verb that takes ids declares this for completion. So does an option for a group, a task or a directory."""
+    """Each verb that takes ids, and each option for a group, a task or a directory, declares how it is completed."""
     for command in map(load, VERBS):
         assert (command.takes == "task") == bool(re.search(r"\bID\b", command.usage)), command.name
         for option in command.options:
@@ -240,7 +246,10 @@ def test_verbs_and_options_declare_what_completes_them() -> None:
 
 
 def test_shell_offers_the_verbs(shell: Terminal | Fish) -> None:
-    """A shell offers all verbs and aliases, or those that begin with the typed letters, even after `help`."""
+    """A shell offers all verbs and aliases, or those that begin with the typed letters.
+
+    It also offers them after `help`.
+    """
     every = {*VERBS, *ALIASES}
     assert set(shell.offers("outlive ")) == {*every, "help"}
     assert shell.offers("outlive sho") == ["show"]
@@ -250,7 +259,7 @@ def test_shell_offers_the_verbs(shell: Terminal | Fish) -> None:
 
 
 def test_shell_offers_the_options_of_each_verb(shell: Terminal | Fish) -> None:
-    """Each verb has its own options, and an alias has the options of its verb."""
+    """A shell offers the options of the typed verb. For an alias, it offers the options of the verb."""
     for verb in (*VERBS, *ALIASES):
         expected = {option.name for option in (*load(verb).options, JSON, HELP)}
         assert set(shell.offers(f"outlive {verb} -")) - {"--"} == expected, verb
@@ -258,7 +267,10 @@ def test_shell_offers_the_options_of_each_verb(shell: Terminal | Fish) -> None:
 
 
 def test_shell_offers_the_choices_of_an_option(bench: Bench, shell: Terminal | Fish) -> None:
-    """A shell offers the choices of an option. For a duration or a pattern it offers nothing, not even files."""
+    """A shell offers the choices of an option.
+
+    For a duration or a pattern, a shell offers no candidates and no files.
+    """
     (bench.project / "file").touch()
     for verb in VERBS:
         for option in load(verb).options:
@@ -325,7 +337,7 @@ def test_shell_offers_group_names_without_executing_them(bench: Bench, shell: Te
 
 
 def test_shell_completes_the_command_after_two_dashes(bench: Bench, shell: Terminal | Fish) -> None:
-    """After `--`, the shell completes commands and their arguments by itself. Before it, `--` is offered."""
+    """After `--`, the shell completes commands and their arguments by itself. Before `--`, the shell offers `--`."""
     (bench.project / "some-file").touch()
     assert "--" in shell.offers("outlive run ")
     assert "sleep" in shell.offers("outlive run --timeout 3s -- slee")
@@ -349,7 +361,10 @@ def test_bash_completion_loads_the_script_and_completes_the_command(bench: Bench
 
 
 def test_zsh_loads_the_script_from_fpath(bench: Bench) -> None:
-    """With the script as a file in `fpath`, zsh completes at the first key and at the second."""
+    """With the script in a directory of `fpath`, zsh completes a word when the Tab key is pressed for the first time.
+
+    It also completes the word when the key is pressed again.
+    """
     place = bench.root / "functions" / "_outlive"
     place.parent.mkdir()
     place.write_text(bench.ok("completion", "zsh"))
@@ -369,7 +384,7 @@ def test_completion_creates_no_state_directory(bench: Bench) -> None:
 
 
 def _connection(ledger: Path) -> apsw.Connection:
-    """Return a connection to the ledger that waits for the lock of a keeper that is ending."""
+    """Return a connection to the ledger. The connection waits if a keeper that is ending has the lock."""
     db = apsw.Connection(str(ledger))
     db.set_busy_timeout(10_000)
     return db
@@ -406,7 +421,10 @@ def _directory(ledger: Path) -> None:
 
 @pytest.mark.parametrize("damage", [_corrupt, _half, _empty, _newer, _fifo, _directory])
 def test_completion_ignores_a_ledger_that_cannot_be_read(bench: Bench, damage: Callable[[Path], None]) -> None:
-    """With an unreadable ledger, completion prints nothing and leaves the ledger unchanged for the next command."""
+    """If the ledger cannot be read, completion prints no candidates.
+
+    Completion leaves the ledger unchanged, so that the next command can move it aside.
+    """
     bench.ok("wait", bench.launch("true", "--group=g"))
     ledger = Path(bench.home.ledger)
     # Checkpoint the log into the file, so that only the file can be damaged. The query makes SQLite open the log.
@@ -424,7 +442,7 @@ def test_completion_ignores_a_ledger_that_cannot_be_read(bench: Bench, damage: C
 
 
 def test_completion_does_not_wait_for_a_locked_ledger(bench: Bench) -> None:
-    """If another process has locked the ledger, completion soon ends and prints nothing."""
+    """If another process has locked the ledger, completion soon ends and prints no candidates."""
     bench.launch("true")
     holder = _connection(Path(bench.home.ledger))
     holder.execute("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE").fetchall()
@@ -437,7 +455,7 @@ def test_completion_does_not_wait_for_a_locked_ledger(bench: Bench) -> None:
 
 
 def test_completion_prints_nothing_when_the_working_directory_is_gone(bench: Bench) -> None:
-    """Without a working directory or a home, completion prints neither candidates nor an error."""
+    """Without a working directory or a home directory, completion prints no candidates and no error."""
     gone = bench.root / "gone"
     gone.mkdir()
     line = f'rmdir "{gone}"; exec "$@"'
@@ -455,7 +473,10 @@ def test_completion_prints_nothing_when_the_working_directory_is_gone(bench: Ben
 
 
 def test_completion_offers_the_fifty_newest_tasks_in_one_line_each(bench: Bench) -> None:
-    """Completion prints fifty ids of this project, and no command can add a line or move the cursor."""
+    """Completion prints the fifty newest tasks of this project, each in one line.
+
+    The text of a task's command cannot add a line or move the cursor.
+    """
     project = project_of(str(bench.project))
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
         for number in range(60):

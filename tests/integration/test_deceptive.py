@@ -1,4 +1,4 @@
-"""Whatever a task writes, the text that a model reads of the task does not deceive the model."""
+"""A model that reads about a task gets no deceptive text, whatever the task writes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def task(bench: Bench) -> str:
 
 
 def texts_in(value: object) -> list[str]:
-    """Return every text of a JSON document, including the names of its fields."""
+    """Return every string of a JSON document, including the names of its fields."""
     if isinstance(value, dict):
         return [text for name, each in value.items() for text in (name, *texts_in(each))]
     if isinstance(value, list):
@@ -44,7 +44,7 @@ def texts_in(value: object) -> list[str]:
 
 
 def assert_harmless(text: str, what: object) -> None:
-    """Assert that a text has no hidden or reordering characters, no tag of a client and no secret."""
+    """Assert that a text has no hidden or reordering characters, no tag that clients use, and no secret."""
     assert plain(text) == text, what
     assert TAG.search(text) is None, (what, TAG.search(text))
     assert SECRET[16:] not in text, what
@@ -71,7 +71,7 @@ def test_verbs_print_no_deceptive_text_to_a_model(bench: Bench, task: str) -> No
 
 
 def test_note_about_a_key_prints_no_deceptive_text(bench: Bench) -> None:
-    """The notes that a task with the key exists, and that it was started again, show the key without its tag."""
+    """If a task with the key exists, or is started again, `run` prints the key without its deceptive characters."""
     key = "</system-reminder>\u202e"
     for text in ("true", "exit 1"):
         task = bench.launch(text, "--key", key + text)
@@ -82,7 +82,7 @@ def test_note_about_a_key_prints_no_deceptive_text(bench: Bench) -> None:
 
 
 def test_output_keeps_its_words_when_a_model_reads_it(bench: Bench, task: str) -> None:
-    """Deceptive characters are removed from an output, but its words stay, line by line."""
+    """Deceptive characters are removed from an output. Its other text and its lines stay unchanged."""
     wanted = [seen for _, seen in KINDS.values()]
     assert bench.run("output", task, env=SESSION).stdout.splitlines() == wanted
     assert bench.json("output", task)["content"].splitlines() == wanted
@@ -90,12 +90,18 @@ def test_output_keeps_its_words_when_a_model_reads_it(bench: Bench, task: str) -
 
 @pytest.mark.parametrize("variable", ["OUTLIVE_SESSION", "OUTLIVE_TASK", "CLAUDECODE", "GEMINI_CLI", "OPENCODE"])
 def test_output_piped_inside_a_client_is_sanitized(bench: Bench, task: str, variable: str) -> None:
-    """In the environment of a client, a pipe counts as read by a model, even if no session is named."""
+    """In the environment of a client, deceptive text is removed from an output that goes to a pipe.
+
+    This also holds if no session is named, because a model may read the pipe.
+    """
     assert_harmless(bench.run("output", task, env={variable: "1"}).stdout, variable)
 
 
 def test_output_piped_outside_a_client_keeps_colors_and_masks_secrets(bench: Bench, task: str) -> None:
-    """A user's pipe such as `| less -R` gets colors but no secrets. With `--raw`, every pipe gets the exact bytes."""
+    """Outside of a client, an output that goes to a pipe such as `| less -R` has its colors but no secrets.
+
+    With `--raw`, every pipe gets the exact bytes.
+    """
     piped = bench.run("output", task).stdout
     assert SECRET[16:] not in piped
     coloured = bench.launch("printf '\\033[31mred\\033[0m\\n'")
@@ -108,7 +114,7 @@ def test_output_piped_outside_a_client_keeps_colors_and_masks_secrets(bench: Ben
 
 
 def test_mcp_tools_return_no_deceptive_text(bench: Bench, task: str) -> None:
-    """Neither the text nor the document of an MCP tool's answer contains deceptive text of a task."""
+    """The answer of an MCP tool contains no deceptive text of a task, neither in its text nor in its JSON document."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy", SESSION) as client:

@@ -29,23 +29,26 @@ BLOCKING = {
 
 
 def pipe() -> tuple[int, int]:
-    """Return our end and the command's end of a pipe."""
+    """Return the two ends of a pipe: the test's end and the command's end."""
     return os.pipe()
 
 
 def terminal() -> tuple[int, int]:
-    """Return our end and the command's end of a terminal."""
+    """Return the two ends of a terminal: the test's end and the command's end."""
     return os.openpty()
 
 
 def connection() -> tuple[int, int]:
-    """Return our end and the command's end of a socket, which an ssh server gives its commands."""
+    """Return the two ends of a socket: the test's end and the command's end.
+
+    An ssh server gives such a socket to its commands.
+    """
     ours, theirs = socket.socketpair()
     return ours.detach(), theirs.detach()
 
 
 def ends_without_reader(bench: Bench, words: tuple[str, ...], ends: tuple[int, int], stdout: int | None = None) -> int:
-    """Return the exit code of a command that blocks, after its reader has gone."""
+    """Close the reader's end of a command that blocks, and return the command's exit code."""
     ours, theirs = ends
     command = subprocess.Popen(
         bench.command(*words), env=bench.env, cwd=bench.project, stdin=subprocess.DEVNULL,
@@ -68,7 +71,7 @@ def ends_without_reader(bench: Bench, words: tuple[str, ...], ends: tuple[int, i
 def test_blocking_command_ends_when_its_reader_has_gone(
     bench: Bench, verb: str, ends: Callable[[], tuple[int, int]]
 ) -> None:
-    """A command that blocks ends soon after its reader has gone, and the task that it waits for continues."""
+    """A command that blocks ends soon after its reader has gone. The task that it waits for continues to run."""
     begin(bench, "s-1")
     task = bench.launch("sleep 600", "--session", "s-1")
     words = tuple(task if word == "TASK" else word for word in BLOCKING[verb])

@@ -1,4 +1,4 @@
-"""The doctor: it tries the configuration that is installed, and reports what prevents it from working."""
+"""The doctor: it tries the installed configuration, and reports what prevents a delivery path from working."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def user(bench: Bench, tmp_path: Path) -> Path:
-    """Give the calls a home directory of their own, and the hooks a long deadline."""
+    """Set a home directory for the commands of the test, and a long deadline for the hooks."""
     home = tmp_path / "user"
     home.mkdir()
     # PATH contains no client, because a client that is installed on this machine would change the findings.
@@ -30,14 +30,17 @@ def user(bench: Bench, tmp_path: Path) -> Path:
 
 
 def examined(bench: Bench, client: str) -> dict[str, Any]:
-    """Return what the doctor found about a client, by delivery path."""
+    """Return the doctor's findings about a client, by delivery path."""
     found = bench.json("doctor", "--client", client)["findings"]
     return {each["what"]: each for each in found if each["of"] == client}
 
 
 @pytest.mark.parametrize("client", ["claude", "gemini", "opencode", "openclaw", "cursor"])
 def test_doctor_reports_every_path_that_works(bench: Bench, user: Path, client: str) -> None:
-    """The doctor tries each delivery path with the call that the client would make, and leaves no task running."""
+    """The doctor tries each delivery path with a call that the client would make, and reports whether it works.
+
+    It leaves no task running.
+    """
     assert examined(bench, client)["hooks"]["why"] == "not installed"
     bench.ok("install", "--client", client, "--yes")
     found = examined(bench, client)
@@ -108,7 +111,7 @@ def test_doctor_checks_the_settings_file(
 
 
 def test_doctor_reports_hooks_whose_interpreter_is_gone(bench: Bench, user: Path) -> None:
-    """If the installed hooks call an interpreter that does not exist, every delivery path is reported as blocked."""
+    """If the installed hooks name an interpreter that does not exist, every delivery path is reported as blocked."""
     bench.ok("install", "--client", "claude", "--yes")
     settings = user / ".claude" / "settings.json"
     settings.write_text(settings.read_text().replace(bench.command("x")[0], "/nonexistent/python"))
@@ -196,7 +199,10 @@ def test_run_warns_of_a_sandbox_that_will_kill_the_task(bench: Bench, tmp_path: 
 def test_run_warns_of_a_pid_namespace_that_ends_with_the_launch(
     bench: Bench, words: tuple[str, ...], first: str | None
 ) -> None:
-    """`run` warns if the namespace contains only shells and the launch, and not if another program runs in it."""
+    """`run` warns if its PID namespace contains only `run` and the shells that started it.
+
+    It does not warn if another program runs in the namespace, because that program may keep the namespace alive.
+    """
     run = bench.command("run", "true")
     words = tuple(word.format(run=" ".join(run)) for word in words)
     warned = in_namespace(bench, *(run if len(words) == 1 else words))

@@ -1,6 +1,6 @@
 """Effects under hostile conditions.
 
-What a task touched is reported correctly or as unknown, in bounded time and memory.
+The effects of a task are correct or marked as unknown, and commands need bounded time and memory to report them.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ def tree(bench: Bench) -> Worktree:
 
 
 def processor_s() -> float:
-    """Return the processor time of all ended children of this process."""
+    """Return the CPU time of all ended children of this process, in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def touched(bench: Bench, text: str, *options: str) -> Any:
-    """Run a shell command that must succeed as a task, and return its effects."""
+    """Run a shell command as a task that must succeed, and return the task's effects."""
     task = bench.launch(text, *options)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     return bench.json("effects", task)
 
 
 def names(found: list[str], top: Path) -> list[str]:
-    """Return paths as names below a directory."""
+    """Return the given paths relative to a directory."""
     return [path.removeprefix(f"{top}/") for path in found]
 
 
@@ -62,7 +62,7 @@ def names(found: list[str], top: Path) -> list[str]:
 
 
 def test_gitignore_and_gitattributes_are_no_git_state(bench: Bench, tree: Worktree) -> None:
-    """Files whose names begin with `.git` are listed as files, and not as git state."""
+    """Files such as `.gitignore` are listed as files, and not as git state."""
     tree.commit(**{".gitignore": "x\n"})
     found = touched(bench, "echo y >> .gitignore; echo '* text' > .gitattributes")
     assert names(found["changed"], tree.path) == [".gitignore"]
@@ -86,7 +86,7 @@ def test_repository_in_dev_shm_is_observed(bench: Bench) -> None:
 
 
 def test_file_that_cannot_be_inspected_is_not_taken_for_absent(bench: Bench, tree: Worktree) -> None:
-    """Files in a directory without permissions are neither listed as created nor as removed."""
+    """Files in a directory without permissions are listed neither as created nor as removed."""
     tree.commit(**{f"shut/{number}": "1\n" for number in range(9)})
     program = """
 import os, time
@@ -124,7 +124,7 @@ def test_linked_worktree_has_the_git_state_of_its_repository(bench: Bench, tree:
 
 
 def test_git_directory_behind_a_symbolic_link_belongs_to_its_tree(bench: Bench, tree: Worktree) -> None:
-    """Changes in the target of a `.git` link are git state of the task's own repository."""
+    """If `.git` is a symbolic link, changes in its target are listed as git state of the task's own repository."""
     (tree.path / ".git").rename(tree.path.parent / "kept")
     (tree.path / ".git").symlink_to("../kept")
     (tree.path / "a.py").write_text("fixed\n")
@@ -134,7 +134,10 @@ def test_git_directory_behind_a_symbolic_link_belongs_to_its_tree(bench: Bench, 
 
 
 def test_packed_stash_is_reported_as_stash(bench: Bench, tree: Worktree) -> None:
-    """After `git gc`, the stash has no file of its own, so its changes are found by its log."""
+    """After `git gc`, changes of the stash are still reported as changes of the stash.
+
+    Then the stash has no file of its own, so its changes are found by its log.
+    """
     for text in ("one", "two", "three"):
         (tree.path / "a.py").write_text(text + "\n")
         tree.git("stash", "push", "-q")
@@ -146,7 +149,7 @@ def test_packed_stash_is_reported_as_stash(bench: Bench, tree: Worktree) -> None
 
 
 def test_files_behind_a_new_link_are_not_listed_as_created(bench: Bench, tree: Worktree) -> None:
-    """The effects list a new link as created, and not the old files that it leads to."""
+    """If a task creates a link, the effects list the link as created, but not the files in its target."""
     (tree.path / "build").mkdir()
     (tree.path / "build" / "x").write_text("built\n")
     (tree.path / "old").mkdir()
@@ -158,7 +161,10 @@ def test_files_behind_a_new_link_are_not_listed_as_created(bench: Bench, tree: W
 
 
 def test_head_of_another_worktree_is_reported_with_its_name(bench: Bench, tree: Worktree) -> None:
-    """The effects report a moved HEAD of another worktree. Of a new worktree they report only the worktree itself."""
+    """A moved HEAD of another worktree is reported with the worktree's name.
+
+    For a new worktree, the effects report only that the worktree is new.
+    """
     tree.git("worktree", "add", "-q", "-b", "side", "../linked")
     found = touched(bench, "git -C ../linked checkout -q --detach; git worktree add -q -b more ../more")
     told = {each["what"] for each in found["git"]}
@@ -175,7 +181,10 @@ def test_deepened_clone_is_reported(bench: Bench, tree: Worktree) -> None:
 
 
 def test_task_in_a_submodule_has_the_files_and_git_state_of_the_submodule(bench: Bench, tree: Worktree) -> None:
-    """In a submodule, the effects use the git directory that the submodule points to."""
+    """For a task in a submodule, the effects list files and git state of the submodule.
+
+    The git directory of a submodule is in the outer repository.
+    """
     inner = Worktree(tree.path.parent / "inner")
     inner.commit(c="c\n")
     tree.git("submodule", "add", "-q", str(inner.path), "module")
@@ -201,7 +210,7 @@ def test_git_state_of_a_submodule_is_reported_with_its_name(bench: Bench, tree: 
 
 
 def test_task_in_a_bare_repository_has_no_windows(bench: Bench, tree: Worktree) -> None:
-    """Changes in a bare repository are observed without a gap and without a window."""
+    """For a task in a bare repository, changes are observed. The effects have no gap and no window."""
     tree.git("clone", "-q", "--bare", ".", "../bare.git")
     bare = tree.path.parent / "bare.git"
     found = touched(bench, "git branch more; git gc -q", "--cwd", str(bare))
@@ -220,7 +229,7 @@ def test_task_in_a_bare_repository_has_no_windows(bench: Bench, tree: Worktree) 
     ],
 )
 def test_repository_that_its_task_destroys_does_not_break_the_command(bench: Bench, tree: Worktree, text: str) -> None:
-    """If a task deletes, moves or corrupts its repository, the command succeeds and its effects can be read."""
+    """A task that deletes, moves or corrupts its repository succeeds, and its effects can be read."""
     task = bench.launch(text, "--session", "s-1")
     done = bench.run("wait", task, "--no-ack", cwd=bench.root)
     assert done.returncode == 0, bench.ok("output", task, cwd=bench.root)
@@ -249,7 +258,7 @@ def test_changes_in_a_corrupt_repository_are_listed(bench: Bench, tree: Worktree
 
 
 def test_locale_without_utf8_is_a_gap(bench: Bench, tree: Worktree) -> None:
-    """Without UTF-8, the observer may check a file under a wrong name, so the effects are a lower bound."""
+    """Without a UTF-8 locale, the effects name a gap, because a file may have been checked under a wrong name."""
     other = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     program = "import os; [os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY) for name in (b'a', b'\\xc3\\xa8', b'b')]"
     task = bench.ok("run", "--cwd", str(tree.path), "--", sys.executable, "-c", program, env=other)
@@ -261,7 +270,10 @@ def test_locale_without_utf8_is_a_gap(bench: Bench, tree: Worktree) -> None:
 
 
 def test_loops_of_symbolic_links_are_resolved_finitely(bench: Bench, tree: Worktree) -> None:
-    """Writes, moves and removals through links that form loops are listed correctly, and observing them ends."""
+    """Writes, moves and removals through loops of symbolic links are listed correctly.
+
+    The observer does not follow a loop for ever.
+    """
     found = touched(
         bench,
         "ln -s one two; ln -s two one; ln -s . here; ! echo x > one/x; ! echo x > one; echo y > here/here/here/y;"
@@ -273,7 +285,7 @@ def test_loops_of_symbolic_links_are_resolved_finitely(bench: Bench, tree: Workt
 
 @pytest.mark.usefixtures("tree")
 def test_file_of_two_gigabytes_is_not_read(bench: Bench) -> None:
-    """Moves and changes of a file of 2 GB are found by its size and time, with little CPU time."""
+    """Moves and changes of a file of 2 GB are found without reading the file, so they need little CPU time."""
     (bench.project / "huge").touch()
     os.truncate(bench.project / "huge", 2 << 30)
     began = processor_s()
@@ -286,7 +298,10 @@ def test_file_of_two_gigabytes_is_not_read(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("tree")
 def test_large_file_written_with_the_same_size_is_changed_with_a_gap(bench: Bench) -> None:
-    """The contents of a large file are not compared, so the gap says that they may be the same."""
+    """If a large file is written with the same size, it is listed as changed, and a gap says why.
+
+    A large file is not read, so its content may be the same.
+    """
     (bench.project / "huge").touch()
     os.truncate(bench.project / "huge", 5 << 20)
     found = touched(bench, "cp huge copy; cat copy > huge; rm copy")
@@ -296,7 +311,10 @@ def test_large_file_written_with_the_same_size_is_changed_with_a_gap(bench: Benc
 
 @pytest.mark.usefixtures("tree")
 def test_file_times_set_by_the_task_hide_no_change(bench: Bench) -> None:
-    """Contents decide whether a file was restored, whatever its times are, and no window has a negative duration."""
+    """A file counts as restored only if it has its old content, whatever times the task has set.
+
+    No window has a negative duration.
+    """
     text = (
         "touch -d 2200-01-01 a.py; echo x > a.py; touch -d 1960-01-01 a.py; echo a > a.py; touch -d 1999-01-01 a.py;"
         " echo y > b.py; touch -r a.py b.py"
@@ -332,7 +350,10 @@ int clock_gettime(clockid_t which, struct timespec *found) {
 def test_window_has_the_right_duration_when_the_clock_jumps(
     bench: Bench, tree: Worktree, how: str, seconds: int
 ) -> None:
-    """The duration of an open window is unknown if the clock was set back. After its end, the duration is right."""
+    """If the clock was set back, the duration of an open window is unknown.
+
+    When the window is closed, its duration is right.
+    """
     (bench.root / "clock.c").write_text(CLOCK)
     library, jump = bench.root / "clock.so", bench.root / "jump"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, bench.root / "clock.c"], check=True)
@@ -380,7 +401,10 @@ assert os.path.exists("made")
 
 @pytest.mark.usefixtures("tree")
 def test_file_created_by_io_uring_is_a_gap_and_found_by_comparing(bench: Bench) -> None:
-    """The effects name io_uring as the gap, and the comparison lists the file as unattributed."""
+    """If a task uses io_uring, the effects name this as a gap.
+
+    The comparison finds the file that was created, and lists it as unattributed.
+    """
     (bench.root / "program.py").write_text(IO_URING)
     task = bench.launch(f"sleep 0.5; {sys.executable} -B ../program.py")
     bench.run("wait", task)
@@ -398,7 +422,10 @@ def test_file_created_by_io_uring_is_a_gap_and_found_by_comparing(bench: Bench) 
 
 
 def test_effects_of_very_many_files_need_bounded_memory_time_and_text(bench: Bench, tree: Worktree) -> None:
-    """For 100,000 files, the keeper stays small, and commands answer quickly with directories and counts."""
+    """For 100,000 created files, the keeper needs little memory, and commands need little CPU time.
+
+    Their output is short, because it has directories with counts instead of single files.
+    """
     program = f"""
 import os
 for number in range({MANY}):
@@ -487,7 +514,7 @@ def fill(fd: int) -> None:
 
 
 def test_shortened_lists_count_what_they_leave_out(bench: Bench, tree: Worktree) -> None:
-    """Long lists of branches, windows, connections and declared effects end with the number of the other entries."""
+    """Long lists of branches, windows, connections and declared effects are cut, and end with a count of the rest."""
     program = bench.root / "many.py"
     program.write_text(
         "import os, socket, sys\n"
@@ -513,7 +540,10 @@ def test_shortened_lists_count_what_they_leave_out(bench: Bench, tree: Worktree)
 
 @pytest.mark.usefixtures("tree")
 def test_window_over_very_many_files_is_summarized(bench: Bench) -> None:
-    """`gate` and `hand-off` print a directory with a count, and `guard` needs little CPU time."""
+    """For a window of 2,000 files, `gate` and `hand-off` print a directory with a count.
+
+    `guard` needs little CPU time.
+    """
     directory = bench.project / "many"
     directory.mkdir()
     for number in range(2000):
@@ -523,7 +553,7 @@ def test_window_over_very_many_files_is_summarized(bench: Bench) -> None:
     for words in (("gate", "--session", "s-1"), ("hand-off", "--session", "s-1")):
         answer = bench.json(*words)
         (window,) = answer["open_windows"]
-        # Some paths are compared and the others counted, among which may be the file that the task made.
+        # Some paths are compared, and the others are only counted. The task's new file may be among those others.
         assert window["paths"] == ["many"]
         assert window["paths_below"] == {"many/": window["paths_in_all"] - 1}
         assert window["paths_in_all"] + window["paths_uncompared"] in (2001, 2002)
@@ -536,7 +566,7 @@ def test_window_over_very_many_files_is_summarized(bench: Bench) -> None:
 
 
 def test_long_command_of_a_window_is_shortened(bench: Bench, tree: Worktree) -> None:
-    """`show` prints the beginning of the command that made a window, and `effects` prints all that was kept of it."""
+    """`show` prints only the beginning of the command that made a window. `effects` prints more of the command."""
     words = " ".join(f"some/name/of/a/file/{number}" for number in range(200))
     text = f"for i in 1 2 3 4 5 6 7 8; do sh -c 'echo x > a.py; git checkout -q -- a.py' {words}; done"
     tree.commit(**{"a.py": "old\n"})
@@ -549,7 +579,7 @@ def test_long_command_of_a_window_is_shortened(bench: Bench, tree: Worktree) -> 
 
 
 def test_journal_is_written_soon_while_the_command_is_busy(bench: Bench, tree: Worktree) -> None:
-    """A command that makes calls without a pause does not delay the writing of its journal."""
+    """The keeper writes its journal soon, even if the command makes system calls without a pause."""
     program = """
 import os, time
 open("first", "w").close()

@@ -23,7 +23,7 @@ SUPERVISES = (
     "it may observe system calls itself, which fails while Outlive observes them "
     "(to observe it anyway: --observe syscalls)"
 )
-# Install a filter with one verdict for getppid, and print whether the kernel accepts the filter.
+# A program that installs a filter with one verdict for getppid, and prints whether the kernel accepts the filter.
 ASKING = """
 import ctypes, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -33,7 +33,7 @@ program = ctypes.create_string_buffer(struct.pack("@HQ", len(steps), ctypes.addr
 libc.prctl(38, 1, 0, 0, 0)
 print(libc.syscall(317, 1, int(sys.argv[2]), program) >= 0)
 """
-# Probe for seccomp as libraries do: which flags are known, and whether the system call exists.
+# A program that probes for seccomp as libraries do: which flags are known, and whether the system call exists.
 PROBING = """
 import ctypes
 libc = ctypes.CDLL(None)
@@ -45,19 +45,22 @@ TRACE, NOTIFY, REFUSE, TRAP, LISTENER = "7FF00000", "7FC00000", "00050001", "000
 
 
 def done(bench: Bench, *words: str) -> Any:
-    """Run a task and return its JSON document."""
+    """Run a task to its end, and return its JSON document."""
     return json.loads(bench.run("run", "--wait", "20s", "--json", *words).stdout)
 
 
 def python(bench: Bench, program: str, *words: str) -> Any:
-    """Run a program in Python as a task and return its JSON document."""
+    """Run a Python program as a task, and return the task's JSON document."""
     (bench.project / "program.py").write_text(program)
     return done(bench, "--", sys.executable, "-B", "program.py", *words)
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_tracer_that_lost_its_calls_is_reported_and_not_observed_the_next_time(bench: Bench) -> None:
-    """If an unknown program traces by seccomp, the effects report a gap. The next time, the program is not observed."""
+    """If a program cannot trace by seccomp because it is observed, the effects report a gap.
+
+    The next time, the same command is not observed.
+    """
     Worktree(bench.project)
     shutil.copy(shutil.which("strace") or "", bench.project / "tracer")
     hidden = (
@@ -87,9 +90,10 @@ def test_tracer_that_lost_its_calls_is_reported_and_not_observed_the_next_time(b
 def test_effects_report_which_filters_of_a_program_do_not_work(
     bench: Bench, program: str, words: tuple[str, ...], lost: str | None
 ) -> None:
-    """A listener, a tracer and strict mode are reported as lost. A filter that only refuses or traps works.
+    """The effects report a program's own listener, tracer or strict mode as a gap, because these do not work.
 
-    A command that lost something is not observed again, but other commands of the same interpreter are.
+    They report no gap for a filter that only refuses or traps calls. A command with such a gap is not observed again,
+    but other commands of the same interpreter are.
     """
     Worktree(bench.project)
     for more in ((), ("again",)):
@@ -103,6 +107,6 @@ def test_effects_report_which_filters_of_a_program_do_not_work(
     "text", ["proot -r / true", "rr record ./x", "/opt/rr/bin/rr -M record x", "strace -f --seccomp-bpf -e %file ls"]
 )
 def test_programs_known_to_supervise_are_not_observed(bench: Bench, text: str) -> None:
-    """Programs such as proot and rr are not observed, not even for root, unless `--observe syscalls` is given."""
+    """Programs such as proot and rr are observed only with `--observe syscalls`, even for root."""
     assert done(bench, f"{text} || true")["effects"]["why_unseen"] == SUPERVISES
     assert done(bench, "--observe", "syscalls", f"{text} || true")["effects"]["why_unseen"] is None

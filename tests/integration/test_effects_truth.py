@@ -83,7 +83,7 @@ def needs(*programs: str) -> None:
 
 
 def shell(text: str, *programs: str) -> Callable[[Path], str]:
-    """Return a function that gives a shell command, and skips the test if its programs are not installed."""
+    """Return a function that returns its shell command, and skips the test if a needed program is not installed."""
 
     def prepare(_: Path) -> str:
         needs(*programs)
@@ -327,7 +327,10 @@ def test_observed_paths_equal_the_paths_of_a_second_traced_run(bench: Bench, pla
 
 
 def test_relative_path_begins_at_the_working_directory_of_that_moment(bench: Bench, place: Path) -> None:
-    """If one thread changes the shared working directory, a write by another thread begins at the new directory."""
+    """Each relative path is resolved from the working directory at the time of the call.
+
+    One thread changes the working directory that all threads share, and another thread writes.
+    """
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", WANDERING)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     where = ["", "d1/", "d2/", "d2/", "d0/"]
@@ -337,7 +340,10 @@ def test_relative_path_begins_at_the_working_directory_of_that_moment(bench: Ben
 
 
 def test_link_that_one_process_replaces_quickly_is_resolved_as_at_the_time(bench: Bench, place: Path) -> None:
-    """Each path follows the link of that moment, although the link changes faster than the observer's cache expires."""
+    """Each path is resolved through the link as it was at the time of the call.
+
+    The link changes faster than the observer's cache expires.
+    """
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", TURNING)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     assert _written(bench, task, place) == [
@@ -349,7 +355,10 @@ def test_link_that_one_process_replaces_quickly_is_resolved_as_at_the_time(bench
 def test_new_files_are_reported_alike_by_path_and_by_descriptor(
     bench: Bench, tmp_path: Path, lasting: Path, what: str
 ) -> None:
-    """Names in the working directory, resolved by a cache, give the same journal as names below a descriptor."""
+    """A new file has the same journal entry if it is named relative to the working directory or to a descriptor.
+
+    The observer resolves names in the working directory by a cache.
+    """
     place, told = (lasting if what == "a directory" else tmp_path) / "above" / "place", []
     for where in ("here", "below"):
         (place / "old").mkdir(parents=True)
@@ -367,7 +376,10 @@ def test_new_files_are_reported_alike_by_path_and_by_descriptor(
 
 
 def test_program_that_a_thread_executes_has_the_directory_of_the_thread(bench: Bench, place: Path) -> None:
-    """After the exec, the process id belongs to this thread, and paths begin at the directory of this thread."""
+    """If a thread executes a program, the program's paths begin at the directory of this thread.
+
+    The thread takes over the process id with the exec.
+    """
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", REPLACING)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     lines = list(read_journal(bench.files(task).effects))
@@ -380,7 +392,10 @@ def test_program_that_a_thread_executes_has_the_directory_of_the_thread(bench: B
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to be root")
 @pytest.mark.parametrize("kind", ["0x20000", "0"])
 def test_process_that_enters_a_mount_namespace_is_at_its_root(bench: Bench, place: Path, kind: str) -> None:
-    """Relative paths after setns begin at the root, and a gap says that paths may have another meaning."""
+    """After setns into a mount namespace, relative paths begin at the root of the namespace.
+
+    A gap says that paths may have another meaning there.
+    """
     bench.env["PLACE"] = str(place)
     program = ENTERING.replace("KIND", kind)
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", program)
@@ -400,7 +415,7 @@ def test_resolve_in_root_keeps_a_path_below_its_root(bench: Bench, place: Path) 
 
 
 def test_hard_link_to_a_symbolic_link_is_resolved_like_the_link(bench: Bench, place: Path) -> None:
-    """If a hard link puts a symbolic link in the place of a directory, paths follow the link to its target."""
+    """If a hard link to a symbolic link takes the place of a directory, paths follow it to the link's target."""
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", LINKING)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     assert _written(bench, task, place) == [name for turn in range(10) for name in (f"at/a{turn}", f"one/b{turn}")]
@@ -408,20 +423,20 @@ def test_hard_link_to_a_symbolic_link_is_resolved_like_the_link(bench: Bench, pl
 
 @pytest.mark.parametrize("what", ["a repository", "any other directory"])
 def test_link_is_resolved_as_at_the_time_of_the_write(bench: Bench, place: Path, what: str) -> None:
-    """If a name is a link and a directory in turns, each recorded path is that of the file that was written."""
+    """If a name is a link and a directory in turns, each recorded path names the file that was really written."""
     task = bench.launch(("git init -q . &&" if what == "a repository" else "") + LINKS, "--cwd", str(place))
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     assert _written(bench, task, place) == ["one/a", "two/b", "at/c", "one/d", "two/e", "at/f", "one/g", "at/h"]
 
 
 def _written(bench: Bench, task: str, place: Path) -> list[str]:
-    """Return the files in the place that a task wrote, in their order, without git's own files."""
+    """Return the files below `place` that a task wrote, in the order of the writes. Git's own files are left out."""
     paths = (fields[4] for fields in read_journal(bench.files(task).effects) if fields[1] == "write")
     return [path.removeprefix(f"{place}/") for path in paths if path.startswith(f"{place}/") and "/.git/" not in path]
 
 
 def _stable(found: set[str], place: str) -> set[str]:
-    """Return the paths below the place, without random names."""
+    """Return the paths below `place`, without paths that have random names."""
     inside = {path.removeprefix(place) for path in found if path.startswith(place + "/")}
     return {path for path in inside if not _RANDOM.search(path)}
 

@@ -1,4 +1,7 @@
-"""Observing never breaks a command: in a sandbox, with filters and tracers of its own, and for unprivileged users."""
+"""Observing a command never breaks it.
+
+The tests cover sandboxes, programs with filters and tracers of their own, and users without privileges.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +119,7 @@ finally:
 """
 
 
-# Refuse to start some threads, as the kernel does when the limit of processes is reached.
+# A module that refuses to start some threads, as the kernel does when the limit of processes is reached.
 NO_THREADS = """
 import _thread
 make = _thread.start_new_thread
@@ -133,7 +136,7 @@ def _release() -> tuple[int, ...]:
 
 
 def confine(bench: Bench, *forbidden: int) -> Any:
-    """Return the effects of a task that is launched in a sandbox which forbids some system calls."""
+    """Run a task in a sandbox that forbids some system calls, and return the task's effects."""
     script = [sys.executable, f"{TESTS}/confined.py", ",".join(map(str, forbidden))]
     done = bench.run("run", "--wait", "20s", "--json", WORK, before=script)
     document = json.loads(done.stdout)
@@ -145,7 +148,10 @@ def confine(bench: Bench, *forbidden: int) -> Any:
 
 
 def test_command_runs_unobserved_when_its_sandbox_forbids_filters(bench: Bench) -> None:
-    """The effects give the reason why the command was not observed. Tasks outside of the sandbox are observed."""
+    """In a sandbox that forbids filters, a command runs and is not observed, and the effects give the reason.
+
+    Tasks outside of the sandbox are observed.
+    """
     for _ in range(2):  # the first launch tries to observe, the second one uses the remembered result
         assert confine(bench, confined.SECCOMP)["why_unseen"] == CANNOT
     task = bench.launch(WORK)
@@ -155,7 +161,7 @@ def test_command_runs_unobserved_when_its_sandbox_forbids_filters(bench: Bench) 
 
 
 def test_task_is_observed_when_its_sandbox_forbids_pidfd_getfd(bench: Bench) -> None:
-    """Sandboxes such as Docker's forbid pidfd_getfd. Tasks inside and outside of such a sandbox are observed."""
+    """Tasks inside and outside of a sandbox without pidfd_getfd, such as Docker's, are observed."""
     Worktree(bench.project)
     for _ in range(2):
         found = confine(bench, confined.PIDFD_GETFD)
@@ -188,7 +194,10 @@ def test_paths_are_resolved_as_the_task_resolves_them(bench: Bench, forbidden: i
 
 
 def test_witness_answers_when_the_keeper_dies_in_a_sandbox_without_pidfd_getfd(bench: Bench) -> None:
-    """The witness has its own copy of the listener, so the command succeeds after the keeper was killed."""
+    """In a sandbox without pidfd_getfd, a command succeeds after its keeper was killed.
+
+    The witness has its own copy of the listener, and answers the command's calls.
+    """
     script = [sys.executable, f"{TESTS}/confined.py", str(confined.PIDFD_GETFD)]
     task = bench.run("run", f"{until('go')}; {WORK}", before=script).stdout.strip()
     kill(bench.keeper(task))
@@ -212,7 +221,7 @@ os.kill(int(open("keeper").read()), 9)
 
 
 def test_unobserved_time_begins_before_the_lines_that_a_dead_keeper_had_not_written(bench: Bench) -> None:
-    """`unobserved_since` lies before the lines that the dead keeper had gathered and not yet written."""
+    """`unobserved_since` is earlier than all changes that the keeper saw but did not write before it was killed."""
     Worktree(bench.project).write("a", "0")
     task = bench.ok("run", f"{until('go')}; {sys.executable} -B -c '{KILLING}'")
     (bench.project / "keeper").write_text(str(bench.keeper(task)))
@@ -225,7 +234,7 @@ def test_unobserved_time_begins_before_the_lines_that_a_dead_keeper_had_not_writ
 
 
 def test_window_that_is_closed_unobserved_lasts_until_the_file_is_restored(bench: Bench) -> None:
-    """If the keeper died, a window ends when the file was restored, and not at the last observed call."""
+    """If the keeper died, a window ends at the time when the file was restored, and not at the last observed call."""
     tree = Worktree(bench.project)
     for name in ("a.py", "b.py", "c.py"):
         tree.write(name, "x = 1\n")
@@ -250,9 +259,10 @@ def test_window_that_is_closed_unobserved_lasts_until_the_file_is_restored(bench
 
 
 def test_command_with_a_hard_cpu_limit_is_not_observed(bench: Bench) -> None:
-    """A hard CPU limit would kill keeper and witness too, so the effects name the limit as the reason.
+    """A command with a hard CPU limit is not observed, and the effects name the limit as the reason.
 
-    The command is observed with a soft limit, and with `--observe syscalls`.
+    The limit would kill keeper and witness too. With a soft limit, or with `--observe syscalls`, the command is
+    observed.
     """
     limited = ["sh", "-c", 'ulimit "$0" 1; exec "$@"']
     for how, level in (("-t", "unknown"), ("-St", "observed")):
@@ -266,7 +276,10 @@ def test_command_with_a_hard_cpu_limit_is_not_observed(bench: Bench) -> None:
 
 
 def test_keeper_has_enough_descriptors_when_many_processes_are_observed(bench: Bench) -> None:
-    """The keeper opens the memory of each process for a short time, and stays below a limit of 80 descriptors."""
+    """A keeper with at most 80 descriptors can observe many processes.
+
+    It opens the memory of each process only for a short time.
+    """
     text = "for each in $(seq 300); do (: > f$each); done"
     for _ in range(3):
         done = bench.run("run", "--wait", "20s", "--json", text, before=["sh", "-c", 'ulimit -n 80; exec "$@"', "sh"])
@@ -299,7 +312,10 @@ def test_program_with_filters_threads_and_signals_is_observed(bench: Bench) -> N
 
 
 def test_program_continues_when_its_own_listener_is_refused(bench: Bench) -> None:
-    """The kernel allows one listener per process, so the program's request fails, and the effects report a gap."""
+    """A program that cannot install its own listener continues, and the effects report a gap.
+
+    The kernel allows one listener per process, and the observer already has one.
+    """
     Worktree(bench.project)
     program = "from outlive.linux.seccomp import install; print(install(keep_privileges=True)); open('after', 'w')"
     task = bench.launch(f'{sys.executable} -B -c "{program}"')
@@ -313,9 +329,10 @@ def test_program_continues_when_its_own_listener_is_refused(bench: Bench) -> Non
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 @pytest.mark.root
 def test_observer_does_not_deadlock_with_a_task_that_serves_a_file_system(bench: Bench) -> None:
-    """If the observer looked up a path in the task's file system, it would wait for the task, which waits for it.
+    """If a task serves a file system, the keeper stops observing the task, and the effects say so.
 
-    The keeper stops observing such a task, and the effects say that it stopped.
+    Otherwise the observer would look up a path in that file system and wait for the task, while the task waits for the
+    observer.
     """
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("this machine does not allow FUSE file systems")
@@ -332,9 +349,9 @@ def test_observer_does_not_deadlock_with_a_task_that_serves_a_file_system(bench:
 
 @pytest.mark.root
 def test_observer_does_not_deadlock_with_a_task_that_decides_about_opens(bench: Bench) -> None:
-    """An open by the observer would wait for the task's decision (fanotify), while the task waits for the observer.
+    """A task that decides about opens (fanotify) succeeds, and the effects say that it decides about opens.
 
-    The task succeeds, and the effects say that it decides about opens.
+    If the observer opened a file, it would wait for the task's decision, while the task waits for the observer.
     """
     Worktree(bench.project).commit(**{"a.py": "a"})
     task = bench.ok("run", "--", sys.executable, "-B", "-c", GUARDING)
@@ -349,7 +366,7 @@ def test_observer_does_not_deadlock_with_a_task_that_decides_about_opens(bench: 
 
 
 def test_tracer_inside_an_observed_task_sees_each_call_once(bench: Bench) -> None:
-    """A tracer in the task and the observer see the same call, and the tracer gets the call's own result."""
+    """A tracer in an observed task sees each system call once, with the result that the program gets."""
     Worktree(bench.project)
     task = bench.launch(f"strace -f -o trace -e trace=mkdir,rename,renameat2 sh -c '{WORK}'; grep -c ' = 0$' trace")
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
@@ -357,7 +374,10 @@ def test_tracer_inside_an_observed_task_sees_each_call_once(bench: Bench) -> Non
 
 
 def test_inner_task_is_watched_or_compared(bench: Bench) -> None:
-    """A task inside an observed task is watched or compared, and the outer task's effects contain its changes."""
+    """A task inside an observed task has the level `watched` or `compared`.
+
+    The effects of the outer task contain the changes by the inner task.
+    """
     bench.env.update({name: text for name, text in ENVIRON.items() if name.startswith("GIT_")})
     tree = Worktree(bench.project)
     tree.commit(a="a\n")
@@ -376,7 +396,7 @@ def test_inner_task_is_watched_or_compared(bench: Bench) -> None:
 
 
 def test_stopped_and_continued_command_completes_its_observed_calls(bench: Bench) -> None:
-    """A command that is stopped and continued twenty times during its calls misses none of them."""
+    """A command that is stopped and continued twenty times during its calls completes all of its calls."""
     program = "import os\nfor n in range(3000):\n    os.mkdir(f'{n}'); os.rmdir(f'{n}')\nprint('all')"
     (bench.project / "program.py").write_text(program)
     task = bench.launch(f"exec {sys.executable} -B program.py")
@@ -393,7 +413,7 @@ def test_stopped_and_continued_command_completes_its_observed_calls(bench: Bench
 
 @pytest.fixture
 def mine(outsider: Outsider) -> Path:
-    """Make a directory for the user without privileges."""
+    """Make a directory that belongs to the user without privileges."""
     place = outsider.root / "state" / "mine"
     place.mkdir()
     os.chown(place, 65534, 65534)
@@ -403,7 +423,7 @@ def mine(outsider: Outsider) -> Path:
 @pytest.mark.root
 @pytest.mark.skipif(not is_known_machine() or shutil.which("strace") is None, reason="needs strace")
 def test_program_of_an_unprivileged_user_is_observed(outsider: Outsider, mine: Path) -> None:
-    """Filters, tracers, threads, signals and forks work without privileges, and the task is observed."""
+    """A task of a user without privileges is observed. Its filters, tracers, threads, signals and forks work."""
     shutil.copy(confined.__file__, mine / "confined.py")
     (mine / "busy.py").write_text(BUSY.replace(TESTS, str(mine)))
     text = "git init -q . && /usr/bin/python3 -B busy.py && strace -f -o trace true && tail -1 trace"
@@ -416,7 +436,7 @@ def test_program_of_an_unprivileged_user_is_observed(outsider: Outsider, mine: P
 
 
 def observer_of(outsider: Outsider, task: str, who: str) -> int:
-    """Return the process id of a task's keeper or witness."""
+    """Return the process id of the keeper or of the witness of a task."""
     (bundle,) = (outsider.root / "state").glob(f"*/tasks/{task}")
     files = AttemptFiles(str(bundle), 1)
     slot = wait_until(lambda: files.read_slot("process"), "the process record")
@@ -434,7 +454,11 @@ DEADLY = WAITING + LOOP
 def test_command_of_an_unprivileged_user_succeeds_when_keeper_or_witness_is_killed(
     outsider: Outsider, mine: Path, who: str
 ) -> None:
-    """After a kill at a random moment, the command succeeds. Only a killed keeper leaves an unobserved time."""
+    """A command succeeds if its keeper or its witness is killed at a random time.
+
+    If the keeper is killed, the effects say since when the command was not observed. If the witness is killed, there is
+    no such gap.
+    """
     chance, unobserved = random.Random(who), 0
     for _ in range(10):
         done = outsider.call("run", "--json", "--observe", "syscalls", "--cwd", str(mine), DEADLY)
@@ -456,7 +480,7 @@ def test_command_of_an_unprivileged_user_succeeds_when_keeper_or_witness_is_kill
 def test_summary_names_a_program_that_lost_its_privileges_and_the_option_that_keeps_them(
     outsider: Outsider, mine: Path
 ) -> None:
-    """The summary names the program and `--observe compare`. With this option the program keeps its privileges."""
+    """The summary names a program that ran without its privileges, and the option that keeps them."""
     (outsider.root / "setpriv").rename(outsider.root / "gainer")
     hidden = f"x={outsider.root}/gai; $x''ner --reuid=0 id -u || true"
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(mine), hidden)
@@ -471,7 +495,10 @@ def test_summary_names_a_program_that_lost_its_privileges_and_the_option_that_ke
 
 @pytest.mark.root
 def test_command_that_ran_a_set_id_program_keeps_its_privileges_the_next_time(outsider: Outsider, mine: Path) -> None:
-    """The command is not observed again, although its text does not name the program. Other commands are observed."""
+    """A command that ran a set-id program is not observed the next time, although its text does not name the program.
+
+    Other commands are observed.
+    """
     (outsider.root / "setpriv").rename(outsider.root / "gainer")
     (mine / "sub").mkdir()
     hidden = f"x={outsider.root}/gai; $x''ner --reuid=0 id -u || true"
@@ -486,7 +513,10 @@ def test_command_that_ran_a_set_id_program_keeps_its_privileges_the_next_time(ou
 def test_command_runs_unobserved_when_an_observing_thread_cannot_be_started(
     bench: Bench, refused: tuple[str, ...]
 ) -> None:
-    """Without this thread, keeper or witness could not answer the command's calls, so no filter is installed."""
+    """If keeper or witness cannot start its observing thread, no filter is installed, and the command runs.
+
+    Without this thread, keeper or witness could not answer the command's calls.
+    """
     Worktree(bench.project)
     (bench.project / "sitecustomize.py").write_text(NO_THREADS.format(refused=refused))
     found = bench.json("run", "--wait", "20s", WORK, env={"PYTHONPATH": str(bench.project)})
@@ -502,7 +532,10 @@ def run_in(outsider: Outsider, directory: Path, text: str) -> Any:
 
 @pytest.mark.skipif(_release() < (6, 12), reason="this kernel does not let a thread choose its time slice")
 def test_thread_that_answers_calls_requests_short_time_slices(bench: Bench) -> None:
-    """The command waits for each answer, so the thread should get a CPU soon. The main thread does not request this."""
+    """The keeper's thread that answers calls requests short time slices, and its main thread does not.
+
+    With short time slices, the thread gets a CPU sooner, and the command waits for it.
+    """
     task = bench.launch(f"echo x > x; {until('go')}")
     threads = Path(f"/proc/{bench.keeper(task)}/task")
     wait_until(lambda: SHORT_TURN_NS in {_turn_of(int(each.name)) for each in threads.iterdir()}, "short turns")
@@ -512,7 +545,7 @@ def test_thread_that_answers_calls_requests_short_time_slices(bench: Bench) -> N
 
 
 def _turn_of(thread: int) -> int:
-    """Return the time slice that a thread requests of the kernel, in nanoseconds."""
+    """Return the length of the time slice that a thread has requested from the kernel, in nanoseconds."""
     asked = bytearray(48)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall(SCHED_GETATTR, thread, (ctypes.c_char * len(asked)).from_buffer(asked), len(asked), 0)
@@ -533,9 +566,9 @@ except OSError as error:
 
 @pytest.mark.parametrize(("adopted", "had_begun"), [(True, True), (False, True), (True, False), (False, False)])
 def test_ending_reports_the_death_of_keeper_and_witness(bench: Bench, adopted: bool, had_begun: bool) -> None:
-    """After both deaths, calls of the command may fail. State, effects and notice report this, even with a new keeper.
+    """If keeper and witness were killed, state, effects and notice say that calls of the command may have failed.
 
-    This also holds if the keeper died before it wrote the first line of its journal.
+    This also holds if a new keeper adopted the task, and if the first keeper died before it wrote its journal.
     """
     begin(bench, "s-1")
     (bench.project / "slow.py").write_text(UNANSWERED_PROGRAM)
@@ -545,7 +578,7 @@ def test_ending_reports_the_death_of_keeper_and_witness(bench: Bench, adopted: b
     if not had_begun:
         os.truncate(bench.files(task).effects, 0)
     if adopted:
-        # A fork of the keeper, which makes a snapshot, may hold the lock for a moment after the keeper's death.
+        # A fork of the keeper that makes a snapshot may hold the lock for a short time after the keeper's death.
         wait_until(lambda: bench.show(task)["effects"]["unobserved_since"] is not None, "the adopter's note")
         assert bench.show(task)["state"] == "running"
     command = bench.process(task)

@@ -1,4 +1,4 @@
-"""Background commands of a client in the hand-off, in `list` and in the guard."""
+"""Background commands that a client runs itself: their place in the hand-off, in `list` and in the guard."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """A client and its background shell, as real processes.
+    """A client and a background shell of the client, as real processes.
 
     The shell writes to a file.
     """
@@ -59,13 +59,16 @@ def client(bench: Bench, tmp_path: Path) -> Iterator[Client]:
 
 
 def told(bench: Bench, *options: str, **more: Any) -> list[tuple[str, str]]:
-    """Return ids and states of client commands in the hand-off of a resumed session."""
+    """Resume the session, and return ids and states of the client's commands in its hand-off."""
     found = bench.json("session", "begin", "--session", "s-1", "--source", "resume", *options, **more)
     return [(one["id"], one["state"]) for one in found["hand_off"]["foreign"]]
 
 
 def test_hand_off_names_a_client_command_until_the_client_reports_its_end(bench: Bench, client: Client) -> None:
-    """The hand-off gives the text and the output file of the background command."""
+    """The hand-off names the client's background command until the client reports its end.
+
+    It gives the text and the output file of the command.
+    """
     handed = bench.json("hand-off", "--session", "s-1")
     assert [one["command"] for one in handed["foreign"]] == ["npm run dev"]
     assert "run by the client itself, not by Outlive (1):" in handed["text"]
@@ -76,7 +79,7 @@ def test_hand_off_names_a_client_command_until_the_client_reports_its_end(bench:
 
 
 def test_hand_off_names_a_client_command_once_when_the_client_clears_its_session(bench: Bench, client: Client) -> None:
-    """The client reports the command again in its new session, which adds no entry."""
+    """If the client reports the command again in a new session after `/clear`, the hand-off names it once."""
     bench.ok("session", "end", "--session", "s-1", "--reason", "clear")
     begin(bench, "s-2", "--source", "clear", "--pid", str(client.process.pid))
     bare = client.seen.but(output=None)
@@ -89,7 +92,10 @@ def test_hand_off_names_a_client_command_once_when_the_client_clears_its_session
 
 
 def test_hand_off_drops_a_client_command_when_the_next_session_reports_none(bench: Bench, client: Client) -> None:
-    """The client has seen the end of the command, so the command does not count as lost."""
+    """If the client's next session reports no command, the hand-off no longer names the command.
+
+    The command does not count as lost, because the client has seen its end.
+    """
     bench.ok("session", "end", "--session", "s-1", "--reason", "clear")
     begin(bench, "s-2", "--source", "clear", "--pid", str(client.process.pid))
     note_foreign(bench.home, "s-2", str(bench.project), "claude", [], are_all=True)
@@ -97,7 +103,10 @@ def test_hand_off_drops_a_client_command_when_the_next_session_reports_none(benc
 
 
 def test_client_command_stays_running_when_only_its_client_died(bench: Bench, client: Client) -> None:
-    """The command stays running, although a new client process reports no commands."""
+    """If only the client died, its background command stays `running`.
+
+    This also holds if a new process of the client reports no commands.
+    """
     kill(client.process.pid)
     client.process.wait()
     assert told(bench, "--pid", str(os.getpid())) == [("b1", "running")]
@@ -107,7 +116,7 @@ def test_client_command_stays_running_when_only_its_client_died(bench: Bench, cl
 
 
 def test_client_command_is_lost_when_it_is_gone_for_the_grace_period(bench: Bench, client: Client) -> None:
-    """A command without processes is first reported as unknown, and later once as lost."""
+    """A command whose processes are gone is unknown. After the grace period, it is reported once as lost."""
     client.end()
     grace = {"OUTLIVE_GRACE_S": "1"}
     assert told(bench, "--pid", str(os.getpid()), env=grace) == [("b1", "unknown")]
@@ -120,7 +129,10 @@ def test_client_command_is_lost_when_it_is_gone_for_the_grace_period(bench: Benc
 
 
 def test_judge_returns_lost_only_when_a_command_was_absent_for_the_grace_period() -> None:
-    """If a check cannot see the processes, the command is unknown."""
+    """`judge` returns `lost` only for a command that was absent for the grace period.
+
+    If a check cannot see processes, or the command was absent for less time, `judge` returns `unknown`.
+    """
     assert judge("unknown", 1e9, 60) == "unknown"
     assert judge("absent", None, 60) == "unknown"
     assert judge("absent", 59, 60) == "unknown"
@@ -129,7 +141,10 @@ def test_judge_returns_lost_only_when_a_command_was_absent_for_the_grace_period(
 
 
 def test_list_shows_directory_output_and_processes_of_a_client_command(bench: Bench, client: Client) -> None:
-    """After the processes are gone, every call of `list` shows the state as unknown."""
+    """`list` shows the directory, the output file and the processes of a client's background command.
+
+    When the processes are gone, every call of `list` shows the state as unknown.
+    """
     seen = client.seen.but(cwd=str(bench.project))
     note_foreign(bench.home, "s-1", str(bench.project), "claude", [seen], are_all=False)
     [one] = bench.json("list")["foreign"]
@@ -148,7 +163,10 @@ def test_list_shows_directory_output_and_processes_of_a_client_command(bench: Be
 
 
 def test_guard_answers_unknown_while_a_client_command_may_take_files_away(bench: Bench, client: Client) -> None:
-    """The command is not observed, so the guard decides by its text. For other trees, the answer is `clear`."""
+    """While a client's background command with `git stash` runs, `guard` answers `unknown` for the project's files.
+
+    The command is not observed, so the guard decides by its text. For other directories, the guard answers `clear`.
+    """
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "as committed\n"})
     assert bench.json("guard", "a.py")["clear"] is True
@@ -169,9 +187,9 @@ def test_guard_answers_unknown_while_a_client_command_may_take_files_away(bench:
 
 
 def test_task_names_client_commands_that_ran_in_its_tree_at_the_same_time(bench: Bench, client: Client) -> None:
-    """The notice, `show` and the hand-off name the client's background command.
+    """Notice, `show` and hand-off of a task name a client's command that ran in the same project at the same time.
 
-    Commands of another tree, commands that ended before, and a `wait` for the task are not named.
+    They do not name commands of another directory, commands that ended before, and a `wait` for the task.
     """
     other = bench.root / "other"
     other.mkdir()
@@ -209,7 +227,10 @@ def test_task_names_client_commands_that_ran_in_its_tree_at_the_same_time(bench:
 
 
 def test_hand_off_names_client_commands_of_other_live_sessions_of_the_project(bench: Bench, client: Client) -> None:
-    """Other projects do not see the command, and it disappears when its client dies."""
+    """The hand-off names background commands of other sessions of the project, as long as their clients run.
+
+    Hand-offs of other projects do not name them.
+    """
     begin(bench, "s-2", "--pid", str(os.getpid()))
     handed = bench.json("hand-off", "--session", "s-2")
     assert (handed["foreign"], [each["id"] for each in handed["foreign_elsewhere"]]) == ([], ["b1"])
@@ -225,7 +246,10 @@ def test_hand_off_names_client_commands_of_other_live_sessions_of_the_project(be
 
 
 def test_prompt_reports_the_end_of_a_client_command_that_outlived_its_client(bench: Bench, client: Client) -> None:
-    """The first prompt after the command's end reports this end. The prompts before report nothing."""
+    """If a command outlives its client, the first prompt after the command's end reports the end.
+
+    Earlier and later prompts do not report it.
+    """
     bench.env["OUTLIVE_GRACE_S"] = "0"
 
     def prompt() -> str:
@@ -256,7 +280,10 @@ def test_prompt_reports_the_end_of_a_client_command_that_outlived_its_client(ben
 def test_client_command_is_lost_although_the_machine_restarted_in_the_grace_period(
     bench: Bench, client: Client
 ) -> None:
-    """The grace period begins anew, because times of two boots cannot be compared."""
+    """If the machine restarts in the grace period, the period begins anew, and then the command is lost.
+
+    Times of two boots cannot be compared with each other.
+    """
     client.end()
     assert told(bench, "--pid", str(os.getpid())) == [("b1", "unknown")]
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
@@ -270,7 +297,10 @@ def test_client_command_is_lost_although_the_machine_restarted_in_the_grace_peri
 
 
 def test_session_receives_the_end_of_a_command_that_a_dead_client_left(bench: Bench, client: Client) -> None:
-    """No session continues the dead client's session, so the end is reported once, to another session."""
+    """If a client died, the end of its background command is reported once, to another session of the project.
+
+    No session continues the session of the dead client.
+    """
     bench.env["OUTLIVE_GRACE_S"] = "0"
 
     def prompt(session: str) -> str:
@@ -291,7 +321,10 @@ def test_session_receives_the_end_of_a_command_that_a_dead_client_left(bench: Be
 
 
 def test_command_of_a_dead_client_without_known_output_is_reported_once(bench: Bench, client: Client) -> None:
-    """It is not known whether the command still runs, so no later session and no `list` names it."""
+    """A command without a known output file is reported once as unknown after its client died.
+
+    Later hand-offs, `list` and the guard ignore it, because they cannot find out whether it still runs.
+    """
     seen = ClientReport(id="b2", command="git stash && make", cwd=str(bench.project))
     note_foreign(bench.home, "s-1", str(bench.project), "codex", [seen], are_all=True)
     client.end()
@@ -303,7 +336,10 @@ def test_command_of_a_dead_client_without_known_output_is_reported_once(bench: B
 
 
 def test_adopted_client_command_is_only_a_task_after_its_end(bench: Bench, client: Client) -> None:
-    """The client has not reported the end, but the task has ended, so `list` and the hand-off name no command."""
+    """After the end of an adopted background command, `list` and the hand-off no longer name the client's command.
+
+    The task has ended, although the client has not reported the end.
+    """
     task = bench.ok("adopt", "b1", "--session", "s-1")
     kill(client.shell.pid)
     client.shell.wait()

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 
 def asked(bench: Bench, session: str = "s-1", *options: str, **more: Any) -> Any:
-    """Return the answer of the gate."""
+    """Return the JSON answer of the command `gate`."""
     return bench.json("gate", "--session", session, *options, **more)
 
 
 def test_gate_refuses_a_stop_while_a_task_of_the_session_runs_or_is_unreported(bench: Bench) -> None:
-    """Tasks of other sessions and tasks whose success is not reported do not count.
+    """The gate refuses a stop while a task of the session runs or its ending is not reported.
 
-    Row 40 of the acceptance scenarios.
+    Tasks of other sessions do not count. Tasks whose success will not be reported do not count either. Row 40 of the
+    acceptance scenarios.
     """
     begin(bench, "s-1")
     assert asked(bench)["may_stop"] is True
@@ -50,7 +51,10 @@ def test_gate_refuses_a_stop_while_a_task_of_the_session_runs_or_is_unreported(b
 
 
 def test_gate_of_a_successor_waits_for_tasks_of_its_predecessor(bench: Bench) -> None:
-    """The successor receives the endings, so the predecessor itself may stop."""
+    """The gate of a session waits for tasks of the session that it continues.
+
+    The earlier session may stop, because the later session receives the endings.
+    """
     begin(bench, "s-1")
     task = bench.launch("sleep 401", "--session", "s-1")
     begin(bench, "s-2", "--source", "clear", "--continues", "s-1")
@@ -59,7 +63,10 @@ def test_gate_of_a_successor_waits_for_tasks_of_its_predecessor(bench: Bench) ->
 
 
 def test_gate_names_a_lost_task_and_does_not_wait_for_it(bench: Bench) -> None:
-    """A task whose processes were killed is reported as lost, and then the gate opens."""
+    """The gate names a lost task and does not wait for it.
+
+    After the loss was reported, the gate allows a stop.
+    """
     begin(bench, "s-1")
     task = bench.launch("sleep 401", "--session", "s-1")
     bench.kill(task, "keeper", "witness", "command")
@@ -72,7 +79,10 @@ def test_gate_names_a_lost_task_and_does_not_wait_for_it(bench: Bench) -> None:
 
 
 def test_gate_lets_the_session_stop_when_the_ceiling_has_passed(bench: Bench) -> None:
-    """The ceiling limits how long the gate refuses a stop. After a compaction, this time begins again."""
+    """The gate allows a stop when it has refused stops for longer than the ceiling.
+
+    After a compaction, this time begins again.
+    """
     begin(bench, "s-1")
     bench.launch("sleep 401", "--session", "s-1")
     assert asked(bench, "s-1", "--ceiling", "300ms")["may_stop"] is False
@@ -85,9 +95,9 @@ def test_gate_lets_the_session_stop_when_the_ceiling_has_passed(bench: Bench) ->
 
 
 def test_gate_wait_returns_when_the_last_task_has_ended(bench: Bench) -> None:
-    """The answer of `gate --wait` has the unreported endings. A ceiling ends the wait.
+    """`gate --wait` returns when the last task has ended, and names the endings that are not reported yet.
 
-    Row 40 of the acceptance scenarios.
+    With `--ceiling`, it returns at the latest after this time. Row 40 of the acceptance scenarios.
     """
     begin(bench, "s-1")
     tasks = [bench.launch(f"sleep {n}", "--session", "s-1") for n in ("0.3", "0.9")]
@@ -103,7 +113,10 @@ def test_gate_wait_returns_when_the_last_task_has_ended(bench: Bench) -> None:
 
 @pytest.mark.root
 def test_gate_settles_a_task_as_lost_when_its_pid_namespace_has_ended(bench: Bench) -> None:
-    """The task counts as running while its lock is held. When the lock is free, the task is lost at once."""
+    """The gate settles a task as lost when the lock of the task is free.
+
+    While the lock is held in another PID namespace, the task counts as running.
+    """
     begin(bench, "s-1")
     with tasks_of_another_pid_namespace(bench, 1, "--session", "s-1") as (task,):
         answer = asked(bench)
@@ -118,9 +131,9 @@ def test_gate_settles_a_task_as_lost_when_its_pid_namespace_has_ended(bench: Ben
 def test_gate_checks_a_task_with_unseen_processes_only_while_a_session_waits(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task whose processes cannot be seen is checked again and again, but not after the wait.
+    """A task whose processes cannot be seen is checked repeatedly while a session waits at the gate.
 
-    Row 57 of the acceptance scenarios.
+    After the wait, it is not checked any more. Row 57 of the acceptance scenarios.
     """
     begin(bench, "s-1")
     task = bench.launch("sleep 401", "--session", "s-1")

@@ -1,4 +1,4 @@
-"""The guard's advice on commands that lose work, and its rewriting of commands."""
+"""The guard gives advice on commands that lose work, and rewrites commands that detach."""
 
 from __future__ import annotations
 
@@ -103,14 +103,17 @@ if TYPE_CHECKING:
     ],
 )
 def test_kinds_in_recognises_habits_by_the_commands_of_a_text(command: str, kinds: list[str]) -> None:
-    """Words in quotes, comments and redirections are not taken for commands."""
+    """`kinds_in` finds habits, such as `sleep 300`, by the commands of a text.
+
+    It does not take words in quotes, comments and redirections for commands.
+    """
     assert kinds_in(command, is_background=False) == kinds
     event = Event(client="claude", kind="tool", session=SESSION, cwd="/", command=command)
     assert not kinds or _may_need_advice(event), "the hook would not load the advice for this command"
 
 
 def test_hook_loads_no_advice_for_a_command_without_a_habit(bench: Bench) -> None:
-    """A hook runs before every command, so it imports the advice only if it may apply."""
+    """The hook imports the advice only for a command that may need it, because it runs before every command."""
     unneeded = {"outlive.hooks.guard.advice", "outlive.observe.shell.split_text"}
     assert hook(bench, "Bash", command="cd a && make 2>&1 | tee log")[1].isdisjoint(unneeded)
     assert unneeded <= hook(bench, "Bash", command="sleep 300")[1]
@@ -123,9 +126,9 @@ def before(bench: Bench, command: str, *options: str, **fields: Any) -> Any:
 
 
 def test_advice_is_given_once_for_each_habit_and_decides_nothing(bench: Bench) -> None:
-    """The hook's answer neither changes the command nor decides whether the command may run.
+    """Advice on a habit is given once to the main agent, and once to its sub-agents.
 
-    The main agent and its sub-agents are each advised once.
+    The hook's answer neither changes the command nor decides whether the command may run.
     """
     bench.ok("list")
     answer = before(bench, "npm run dev", given={"run_in_background": True})
@@ -139,7 +142,7 @@ def test_advice_is_given_once_for_each_habit_and_decides_nothing(bench: Bench) -
 
 
 def test_first_advice_creates_a_private_state_directory(bench: Bench) -> None:
-    """The directories have mode 0700, and a later launch can use them."""
+    """The first advice creates state directories with mode 0700, which a later launch can use."""
     bench.env = {**bench.env, "HOME": str(bench.root), "OUTLIVE_HOME": "", "XDG_STATE_HOME": ""}
     assert "outlive run" in context(before(bench, "nohup ./x &"))
     assert before(bench, "nohup ./x &") == {}
@@ -150,7 +153,10 @@ def test_first_advice_creates_a_private_state_directory(bench: Bench) -> None:
 
 
 def test_guard_rewrites_a_command_only_when_the_client_asks_no_permission(bench: Bench) -> None:
-    """A client that asks for permission would check `outlive run` and not the model's own command."""
+    """The guard rewrites a command only if the client asks no person for permission.
+
+    Otherwise the person would be asked about `outlive run` instead of the model's own command.
+    """
     given = {"run_in_background": True, "timeout": 5000}
     bench.env["HOME"] = str(bench.root)
     free = {"permission_mode": "bypassPermissions"}
@@ -168,7 +174,10 @@ def test_guard_rewrites_a_command_only_when_the_client_asks_no_permission(bench:
 
 @pytest.mark.parametrize("name", ["settings.json", "settings.local.json"])
 def test_guard_rewrites_nothing_when_the_project_has_permission_rules(bench: Bench, name: str) -> None:
-    """The client's rules must match the command as the model wrote it."""
+    """The guard rewrites no command if the project has permission rules.
+
+    The rules must be checked against the command as the model wrote it.
+    """
     bench.env["HOME"] = str(bench.root)
     place: Path = bench.project / ".claude"
     place.mkdir()
@@ -180,7 +189,7 @@ def test_guard_rewrites_nothing_when_the_project_has_permission_rules(bench: Ben
 
 
 def test_guard_rewrites_nothing_when_the_client_was_started_with_rules(bench: Bench) -> None:
-    """Rules on the client's command line count like rules in its files."""
+    """The guard rewrites no command if the client's command line has permission rules."""
     bench.env["HOME"] = str(bench.root)
     words = ["sh", "-c", "read line", "sh", "--disallowedTools", "Bash(rm:*)"]
     with subprocess.Popen(words, stdin=subprocess.PIPE) as client:
@@ -220,7 +229,7 @@ def test_guard_rewrites_nothing_when_the_client_was_started_with_rules(bench: Be
     ],
 )
 def test_guard_rewrites_nothing_when_a_command_is_not_plainly_detached(bench: Bench, command: str) -> None:
-    """A text that is not clearly one detached command is left unchanged."""
+    """The guard leaves a text unchanged if it is not clearly one detached command."""
     bench.env["HOME"] = str(bench.root)
     answer = before(bench, command, "--guard", "rewrite", permission_mode="bypassPermissions")
     assert "updatedInput" not in answer["hookSpecificOutput"]
@@ -248,7 +257,10 @@ def test_guard_rewrites_nothing_when_a_command_is_not_plainly_detached(bench: Be
 def test_guard_removes_only_detaching_words_when_it_rewrites_a_command(
     bench: Bench, command: str, is_background: bool, text: str | None
 ) -> None:
-    """The guard removes an `&` that is an operator and a `nohup` without options."""
+    """When the guard rewrites a command, it removes only the words that detach the command.
+
+    These are an `&` that is an operator, and `nohup` or `setsid` without options.
+    """
     bench.env["HOME"] = str(bench.root)
     given = {"run_in_background": is_background}
     answer = before(bench, command, "--guard", "rewrite", permission_mode="bypassPermissions", given=given)
@@ -257,7 +269,10 @@ def test_guard_removes_only_detaching_words_when_it_rewrites_a_command(
 
 
 def test_gemini_hook_exports_the_session_to_commands_that_call_outlive(bench: Bench) -> None:
-    """Gemini CLI gives its commands no session id. Other commands are left unchanged."""
+    """The Gemini CLI hook adds the session id to a command that calls Outlive.
+
+    Gemini CLI itself gives its commands no session id. Other commands are left unchanged.
+    """
     shell: dict[str, Any] = {"tool_name": "run_shell_command"}
     answer = said(call(bench, "gemini", "BeforeTool", tool_input={"command": "outlive run ls"}, **shell))
     assert answer["hookSpecificOutput"]["tool_input"] == {
@@ -269,7 +284,10 @@ def test_gemini_hook_exports_the_session_to_commands_that_call_outlive(bench: Be
 
 
 def test_gemini_hook_gives_advice_with_the_result_of_the_tool(bench: Bench) -> None:
-    """Gemini CLI does not show its model a text before a tool, so the advice follows the tool."""
+    """The Gemini CLI hook gives advice after the tool call, with its result.
+
+    Gemini CLI does not show its model a text before a tool call.
+    """
     shell: dict[str, Any] = {"tool_name": "run_shell_command"}
     answer = said(call(bench, "gemini", "advise", tool_input={"command": "nohup ls &"}, **shell))
     assert answer["hookSpecificOutput"]["hookEventName"] == "AfterTool"

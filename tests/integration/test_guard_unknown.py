@@ -1,4 +1,4 @@
-"""The guard's answers about files that a task may hold (may have changed and not restored) or will take away."""
+"""The guard's answers about files that a task may have changed and not restored, or will take away."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 @pytest.fixture
 def repo(bench: Bench) -> Path:
-    """Make a repository with a committed file, and a change to it."""
+    """Make a repository with a committed file, and change the file."""
     bench.env.update({name: each for name, each in ENVIRON.items() if name.startswith("GIT_")})
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "one\n"})
@@ -40,7 +40,10 @@ def before_edit(bench: Bench, repo: Path) -> str:
 
 @pytest.mark.parametrize("how", ["off", "compare", "watch"])
 def test_guard_answers_unknown_while_an_unobserved_task_may_hold_files(bench: Bench, repo: Path, how: str) -> None:
-    """The text of the task takes files away. When the task has ended, the guard answers `clear`."""
+    """While an unobserved task with `git stash` in its text runs, `guard` answers `unknown`.
+
+    When the task has ended, the guard answers `clear`.
+    """
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", "--observe", how)
     stashed = repo / ".git/refs/stash"
     wait_until(lambda: stashed.exists() and not (repo / ".git/index.lock").exists(), "the stash")
@@ -77,7 +80,10 @@ def test_guard_answers_unknown_while_an_unobserved_task_may_hold_files(bench: Be
 def test_guard_answers_unknown_while_a_directory_may_be_away(
     bench: Bench, repo: Path, how: str, away: str, back: str
 ) -> None:
-    """Only paths in the directory may be held. The text shows whether the directory comes back."""
+    """While an unobserved task may have moved or removed a directory, `guard` answers `unknown` for its files.
+
+    For other files it answers `clear`. The answer also says whether the command's text puts the directory back.
+    """
     Worktree(repo, new=False).commit(**{"src/b.py": "one\n"})
     text = f"{away}; {until('go')}; {back}"
     task = bench.launch(f"bash -c {shlex.quote(text)}", "--observe", how)
@@ -93,7 +99,10 @@ def test_guard_answers_unknown_while_a_directory_may_be_away(
 
 @pytest.mark.usefixtures("repo")
 def test_guard_answers_clear_for_an_unobserved_task_that_takes_nothing_away(bench: Bench) -> None:
-    """The guard also ignores an unobserved task that takes files away in another tree."""
+    """`guard` answers `clear` if the text of an unobserved task takes no files away.
+
+    It also answers `clear` if the text takes away files of another directory.
+    """
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     tasks = [
@@ -107,7 +116,7 @@ def test_guard_answers_clear_for_an_unobserved_task_that_takes_nothing_away(benc
 
 
 def test_guard_announces_what_a_queued_task_will_take_away(bench: Bench, repo: Path) -> None:
-    """The guard still answers `clear`. Guard, hook and hand-off name the queued tasks.
+    """`guard`, hook and hand-off name queued tasks whose text takes files away. The guard still answers `clear`.
 
     The hook names each queued task once.
     """
@@ -140,7 +149,10 @@ def test_guard_announces_what_a_queued_task_will_take_away(bench: Bench, repo: P
 
 
 def test_guard_answers_for_unknown_programs_and_missing_directories(bench: Bench, repo: Path) -> None:
-    """An unknown program may touch a held file. A missing directory contains none."""
+    """For an unknown program, `guard` answers that it cannot tell whether the program touches a held file.
+
+    For a command in a missing directory, `guard` answers `clear`.
+    """
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, "a.py")
     for command in ("git -C nowhere status", "make -C nowhere", "ls nowhere", "rg word nowhere", "du -s nowhere/x"):

@@ -1,4 +1,4 @@
-"""Hooks: the answer at each event. A hook must never delay or block its client."""
+"""The hooks' answers at each event. A hook must never delay or block its client."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RESULTS = {"claude": "PostToolBatch", "codex": "PostToolUse", "gemini": "AfterTo
 
 
 def recorded(client: str) -> dict[str, Any]:
-    """Return the payloads that a client really sent, by event and variant."""
+    """Return the payloads that a real client has sent, by event and variant."""
     found: dict[str, Any] = json.loads((PAYLOADS / f"{client}.json").read_text())
     return found
 
@@ -55,7 +55,7 @@ def call(
 ) -> subprocess.CompletedProcess[str]:
     """Call a hook as a client does.
 
-    `through` is a command that runs its last arguments, to which the hook's command is appended.
+    The hook's command is appended to the words in `through`, which start another program that runs it.
     """
     payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": event, **fields}
     return subprocess.run(
@@ -72,23 +72,23 @@ def call(
 
 
 def said(done: subprocess.CompletedProcess[str]) -> Any:
-    """Return an answer's JSON, or an empty object, and assert that nothing failed."""
+    """Assert that a hook succeeded, and return the JSON that it printed, or an empty object."""
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout) if done.stdout else {}
 
 
 def context(answer: Any) -> str:
-    """Return the text that an answer shows to the model."""
+    """Return the text that a hook's answer shows to the model."""
     return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
 
 
 def launch(bench: Bench, text: str = "true", *options: str) -> str:
-    """Launch a task of the session, and return its id."""
+    """Launch a task of the test's session, and return its id."""
     return bench.launch(text, "--session", SESSION, *options)
 
 
 def ended(bench: Bench, text: str = "true", *options: str) -> str:
-    """Launch a task of the session, and wait until it has ended.
+    """Launch a task of the test's session, and wait until it has ended.
 
     The session has not been notified of the ending.
     """
@@ -110,7 +110,7 @@ WRONG: tuple[Any, ...] = (None, 7, True, [], {}, [1], {"a": 1}, "")
 
 @pytest.mark.parametrize("client", MODULES)
 def test_payload_field_counts_as_missing_when_its_type_is_wrong(client: str) -> None:
-    """A payload's field with a value of a wrong type is read like a missing field."""
+    """A field of a payload counts as missing if its value has a wrong type."""
     tried = 0
     for name, each in recorded(client).items():
         event, given = name.partition(":")[0], each["payload"]
@@ -125,7 +125,7 @@ def test_payload_field_counts_as_missing_when_its_type_is_wrong(client: str) -> 
 
 @pytest.mark.parametrize("wrong", [None, 7, {"a": 1}])
 def test_hook_reports_an_ending_when_payload_fields_have_wrong_types(bench: Bench, wrong: Any) -> None:
-    """The ending is reported although neither the tool nor the transcript can be read."""
+    """A hook reports an ending even if the fields for the tool and the transcript have wrong types."""
     task = ended(bench, "exit 3")
     fields = {"transcript_path": wrong, "tool_name": wrong, "tool_calls": wrong, "permission_mode": wrong}
     assert task in context(said(call(bench, "claude", "PostToolBatch", **fields)))
@@ -133,14 +133,14 @@ def test_hook_reports_an_ending_when_payload_fields_have_wrong_types(bench: Benc
 
 @pytest.mark.parametrize("wrong", ["\0", "a\0b", "\ud800"])
 def test_hook_reports_an_ending_when_paths_of_the_payload_are_invalid(bench: Bench, wrong: str) -> None:
-    """The directory and the transcript have names that the system does not accept."""
+    """A hook reports an ending even if the system refuses the payload's paths of directory and transcript."""
     task = ended(bench, "exit 3")
     assert task in context(said(call(bench, "claude", "PostToolBatch", cwd=wrong, transcript_path=wrong)))
 
 
 @pytest.mark.parametrize("client", MODULES)
 def test_hook_answers_every_recorded_payload(bench: Bench, client: str) -> None:
-    """The answer is JSON or empty, with exit code 0 and an empty stderr."""
+    """For every recorded payload, the hook prints JSON or no output, exits with 0 and writes nothing to stderr."""
     kinds = MODULES[client].KINDS
     seen = set()
     for name, each in recorded(client).items():
@@ -169,7 +169,7 @@ def test_installed_events_are_known_to_the_hook(client: str) -> None:
 def test_hook_presents_an_ending_with_results_and_acknowledges_it_at_the_end_of_the_turn(
     bench: Bench, client: str
 ) -> None:
-    """The next results present the notice, and the turn's end acknowledges the notice."""
+    """A hook presents a notice with the next tool results, and acknowledges it at the end of the turn."""
     task = ended(bench, "echo out")
     assert task in context(said(call(bench, client, RESULTS[client])))
     assert state(bench, task) == "presented"
@@ -178,7 +178,7 @@ def test_hook_presents_an_ending_with_results_and_acknowledges_it_at_the_end_of_
 
 
 def test_claude_batch_acknowledges_the_notice_of_the_batch_before(bench: Bench) -> None:
-    """Claude Code asks the model between two batches, but not between two calls of one batch."""
+    """The next batch of Claude Code acknowledges the notice of the batch before. A single call does not."""
     task = ended(bench)
     assert task in context(said(call(bench, "claude", "PostToolBatch")))
     assert said(call(bench, "claude", "PostToolUse")) == {}
@@ -188,7 +188,7 @@ def test_claude_batch_acknowledges_the_notice_of_the_batch_before(bench: Bench) 
 
 
 def test_sub_agents_receive_and_acknowledge_no_notices(bench: Bench) -> None:
-    """Sub-agents have the session's id, but its notices are for the main agent."""
+    """Hooks of sub-agents present and acknowledge no notices, because the notices are for the main agent."""
     task = ended(bench)
     assert said(call(bench, "claude", "PostToolBatch", agent_id="a1")) == {}
     assert said(call(bench, "claude", "SubagentStop", agent_id="a1")) == {}
@@ -199,7 +199,7 @@ def test_sub_agents_receive_and_acknowledge_no_notices(bench: Bench) -> None:
 
 
 def test_session_of_another_project_receives_no_notice(bench: Bench) -> None:
-    """Neither the start of that session nor its prompts report the ending."""
+    """The hooks of a session in another project do not report the ending, at the start or at a prompt."""
     ended(bench)
     other = bench.root / "other"
     other.mkdir()
@@ -213,7 +213,7 @@ def test_session_of_another_project_receives_no_notice(bench: Bench) -> None:
 def test_resumed_session_is_not_notified_again_when_its_transcript_has_the_notice(
     bench: Bench, clients: Clients
 ) -> None:
-    """The transcript proves that the model received the notice before the client died."""
+    """A resumed session is not notified again if its transcript proves that the model received the notice."""
     env = {"CLAUDE_PID": clients.start()}
     transcript = bench.root / "transcript.jsonl"
     said(call(bench, "claude", "SessionStart", source="startup", env=env, transcript_path=str(transcript)))
@@ -228,7 +228,7 @@ def test_resumed_session_is_not_notified_again_when_its_transcript_has_the_notic
 
 
 def test_resumed_session_is_notified_again_when_it_has_no_transcript(bench: Bench, clients: Clients) -> None:
-    """Without a transcript, nothing proves that the model received the notice."""
+    """A resumed session without a transcript is notified again, because the model may not have the notice."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     task = ended(bench)
@@ -240,7 +240,7 @@ def test_resumed_session_is_notified_again_when_it_has_no_transcript(bench: Benc
 
 
 def test_hook_reports_a_lost_task_when_its_keeper_was_killed(bench: Bench) -> None:
-    """A killed keeper writes nothing to the ledger, so the hook itself finds the loss."""
+    """A hook finds and reports a lost task itself, because a killed keeper writes nothing to the ledger."""
     task = launch(bench, "sleep 600")
     assert said(call(bench, "claude", "PostToolBatch")) == {}
     bench.kill(task, "keeper", "witness", "command")
@@ -250,7 +250,7 @@ def test_hook_reports_a_lost_task_when_its_keeper_was_killed(bench: Bench) -> No
 
 
 def test_hook_reports_an_ending_after_an_earlier_hook_found_none(bench: Bench) -> None:
-    """A hook remembers that no task has ended, but only until the ledger changes."""
+    """A hook reports an ending even if an earlier hook recorded that there is none, once the ledger has changed."""
     ended(bench)
     said(call(bench, "claude", "Stop"))
     said(call(bench, "claude", "Stop"))
@@ -267,7 +267,7 @@ def test_hook_reports_an_ending_after_an_earlier_hook_found_none(bench: Bench) -
 
 
 def test_clear_hands_tasks_over_to_the_next_session_of_the_process(bench: Bench, clients: Clients) -> None:
-    """`/clear` ends one session and begins another without naming the predecessor."""
+    """After `/clear`, the client's next session gets the endings, although the client names no earlier session."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     task = ended(bench)
@@ -277,7 +277,7 @@ def test_clear_hands_tasks_over_to_the_next_session_of_the_process(bench: Bench,
 
 
 def test_session_begins_and_ends_when_its_client_process_cannot_be_seen(bench: Bench) -> None:
-    """The process id is invalid or from another PID namespace, so it is unknown whether the client lives."""
+    """A session begins and ends even if its client's process id is invalid or from another PID namespace."""
     for pid in ("1073741824", "x", "-1", ""):
         said(call(bench, "claude", "SessionStart", source="startup", env={"CLAUDE_PID": pid}))
     assert [each["alive"] for each in bench.json("session", "list")["sessions"]] == [None]
@@ -286,7 +286,7 @@ def test_session_begins_and_ends_when_its_client_process_cannot_be_seen(bench: B
 
 
 def test_session_begins_with_a_prompt_when_its_start_was_missed(bench: Bench, clients: Clients) -> None:
-    """The prompt records the session, and hands over the endings of an earlier session."""
+    """If a session's start was missed, the first prompt records it and reports endings of an earlier session."""
     env = {"CLAUDE_PID": clients.start()}
     earlier: dict[str, Any] = {"session_id": "99999999-2222-3333-4444-555555555555"}
     said(call(bench, "claude", "SessionStart", source="startup", env=env, **earlier))
@@ -300,7 +300,7 @@ def test_session_begins_with_a_prompt_when_its_start_was_missed(bench: Bench, cl
 
 
 def test_boundary_is_recorded_when_there_is_nothing_to_report(bench: Bench, clients: Clients) -> None:
-    """A later ending of the replaced session reaches the session that replaced it."""
+    """A boundary without a report is recorded, so that the new session receives later endings of the old session."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     fresh: dict[str, Any] = {"session_id": "99999999-2222-3333-4444-555555555555"}
@@ -314,7 +314,7 @@ def test_boundary_is_recorded_when_there_is_nothing_to_report(bench: Bench, clie
 
 
 def test_session_end_cancels_foreground_tasks_without_holding_up_the_client(bench: Bench, clients: Clients) -> None:
-    """The hook answers while the keeper is stopped. Background tasks go on."""
+    """At a session's end, the hook cancels foreground tasks without waiting for them. Background tasks continue."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     stubborn = launch(bench, "trap '' INT TERM; echo ready; while :; do sleep 1; done", "--foreground")
@@ -330,7 +330,7 @@ def test_session_end_cancels_foreground_tasks_without_holding_up_the_client(benc
 
 
 def test_session_end_of_an_old_process_does_not_end_a_resumed_session(bench: Bench, clients: Clients) -> None:
-    """The old process reports its end after another process has resumed the session."""
+    """If a client process reports a session's end after another process has resumed it, the session does not end."""
     old, new = clients.start(), clients.start()
     said(call(bench, "claude", "SessionStart", source="startup", env={"CLAUDE_PID": old}))
     said(call(bench, "claude", "SessionStart", source="resume", env={"CLAUDE_PID": new}))
@@ -349,7 +349,7 @@ def test_session_end_of_an_old_process_does_not_end_a_resumed_session(bench: Ben
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini", "opencode"])
 def test_stop_hook_does_not_block_an_interactive_session_while_a_task_runs(bench: Bench, client: str) -> None:
-    """The hook is silent while the task runs, and reports its ending at the next stop."""
+    """In an interactive session, the stop hook does not wait for a task, and reports its ending at the next stop."""
     task = launch(bench, until("go"))
     # A Gemini CLI without a terminal is interactive only if an editor talks to it (--acp).
     runs = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[2:]))"
@@ -362,7 +362,7 @@ def test_stop_hook_does_not_block_an_interactive_session_while_a_task_runs(bench
 
 
 def test_stop_hook_blocks_no_more_often_than_the_client_accepts(bench: Bench) -> None:
-    """Further endings wait for the next boundary. A new turn starts a new count."""
+    """The stop hook blocks a turn as often as the client accepts. Further endings wait for the next boundary."""
     env = {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "2"}
     told = []
     for turn in range(3):
@@ -379,7 +379,7 @@ def _lose_ledger(bench: Bench) -> None:
 
 @pytest.mark.parametrize("event", ["Stop", "PostToolBatch", "UserPromptSubmit", "SessionStart"])
 def test_hook_restores_a_missing_ledger(bench: Bench, event: str) -> None:
-    """The hook reports the ending, and says on stderr that tasks were restored."""
+    """If the ledger is missing, a hook restores it, reports the ending, and says so on stderr."""
     failed = ended(bench, "exit 3")
     running = launch(bench, until("go"))
     _lose_ledger(bench)
@@ -392,7 +392,7 @@ def test_hook_restores_a_missing_ledger(bench: Bench, event: str) -> None:
 
 @pytest.mark.parametrize("how", ["without its fingerprint", "damaged"])
 def test_stop_hook_blocks_the_session_when_the_ledger_is_lost(bench: Bench, how: str) -> None:
-    """The stop hook reports the ending although the ledger is damaged or gone."""
+    """The stop hook reports an ending even if the ledger is damaged or missing."""
     task = ended(bench, "exit 3")
     _lose_ledger(bench)
     if how == "damaged":
@@ -404,7 +404,7 @@ def test_stop_hook_blocks_the_session_when_the_ledger_is_lost(bench: Bench, how:
 
 
 def test_stop_hook_blocks_once_while_another_process_restores_the_ledger(bench: Bench) -> None:
-    """Until the ledger is restored, it is not known whether the session has tasks."""
+    """While another process restores the ledger, the stop hook blocks once, because the session may have tasks."""
     task = ended(bench, "exit 3")
     _lose_ledger(bench)
     with Restoring(bench.home.ledger):
@@ -416,7 +416,7 @@ def test_stop_hook_blocks_once_while_another_process_restores_the_ledger(bench: 
 
 
 def test_tool_hook_does_not_wait_until_a_lost_ledger_is_restored(bench: Bench) -> None:
-    """The client waits for the hook, which prints that the ledger lacks tasks."""
+    """If the ledger is lost, a tool hook exits without waiting, and says on stderr that the ledger lacks tasks."""
     ended(bench, "exit 3")
     _lose_ledger(bench)
     done = call(bench, "claude", "PreToolUse", tool_name="Bash", tool_input={"command": "ls"})
@@ -437,7 +437,7 @@ WAITED_FOR = [
 
 
 def diagnosis(bench: Bench, client: str, event: str, *options: str, **fields: Any) -> str:
-    """Return the one line that a hook prints when the ledger cannot be used."""
+    """Call a hook while the ledger cannot be used, and return the one line that it prints on stderr."""
     given: dict[str, Any] = (
         {"workspace_roots": [str(bench.project)], "conversation_id": SESSION} if client == "cursor" else {}
     )
@@ -471,7 +471,7 @@ def remove_ledger(bench: Bench) -> Path:
 
 @pytest.mark.parametrize("client", ALL_MODULES)
 def test_hook_does_not_wait_for_a_locked_ledger(bench: Bench, client: str) -> None:
-    """At every event the hook soon exits with code 0 and one line of diagnosis."""
+    """If the ledger is locked, a hook soon exits with code 0 at every event, and prints one line on stderr."""
     ended(bench)
     holder = lock(bench)
     for event in (event for each, event in WAITED_FOR if each == client):
@@ -480,7 +480,7 @@ def test_hook_does_not_wait_for_a_locked_ledger(bench: Bench, client: str) -> No
 
 
 def test_session_end_is_recorded_when_a_locked_ledger_is_released(bench: Bench, clients: Clients) -> None:
-    """The client does not wait for the lock. A detached process of the hook waits."""
+    """If the ledger is locked, a detached process of the hook waits and records the session's end."""
     start: dict[str, Any] = {"source": "startup", "env": {"CLAUDE_PID": clients.start()}}
     said(call(bench, "claude", "SessionStart", **start))
     task = launch(bench, until("go"), "--foreground")
@@ -492,7 +492,7 @@ def test_session_end_is_recorded_when_a_locked_ledger_is_released(bench: Bench, 
 
 @pytest.mark.parametrize("is_corrupt", [False, True])
 def test_advice_is_given_when_the_ledger_is_locked_or_damaged(bench: Bench, is_corrupt: bool) -> None:
-    """Advice needs no ledger. One line on stderr says what is wrong with the ledger."""
+    """A hook gives advice even if the ledger is locked or damaged. One line on stderr reports the fault."""
     ended(bench)
     if is_corrupt:
         remove_ledger(bench).write_bytes(b"not a ledger" * 1000)
@@ -507,7 +507,7 @@ def test_advice_is_given_when_the_ledger_is_locked_or_damaged(bench: Bench, is_c
 
 @pytest.mark.parametrize("event", [*EVERY, "Wake"])
 def test_hook_gives_up_at_its_deadline_when_the_payload_never_ends(bench: Bench, event: str) -> None:
-    """The hook exits with code 0 although the client keeps the pipe open."""
+    """If a client keeps the pipe of the payload open, the hook exits with code 0 at its deadline."""
     hook = subprocess.Popen(
         bench.command("hook", "claude", event),
         env={**bench.env, "OUTLIVE_HOOK_DEADLINE_S": "0.2"},
@@ -529,7 +529,7 @@ def test_hook_gives_up_at_its_deadline_when_the_payload_never_ends(bench: Bench,
 @pytest.mark.parametrize("broken", ["2>/dev/full", "2>&-", ">&-", ">/dev/full", ">&- 2>/dev/full"])
 @pytest.mark.parametrize("event", ["SessionStart", "PostToolBatch"])
 def test_hook_leaves_an_ending_unreported_when_stdout_fails(bench: Bench, event: str, broken: str) -> None:
-    """The hook exits with code 0, and the next hook reports the ending."""
+    """If a hook cannot write to stdout, it exits with code 0, and the next hook reports the ending."""
     task = ended(bench)
     payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": event, "source": "startup"}
     for text in (json.dumps(payload), "{"):
@@ -548,7 +548,7 @@ def test_hook_leaves_an_ending_unreported_when_stdout_fails(bench: Bench, event:
 
 @pytest.mark.parametrize("client", ALL_MODULES)
 def test_hook_prints_one_line_when_the_ledger_is_damaged(bench: Bench, client: str) -> None:
-    """The hook exits with code 0 at every event, so the client goes on."""
+    """If the ledger is damaged, the hook prints one line on stderr and exits with code 0 at every event."""
     ended(bench)
     for event in (event for each, event in WAITED_FOR if each == client):
         remove_ledger(bench).write_bytes(b"not a ledger" * 1000)
@@ -556,7 +556,7 @@ def test_hook_prints_one_line_when_the_ledger_is_damaged(bench: Bench, client: s
 
 
 def test_session_start_shows_a_damaged_ledger_to_the_user(bench: Bench) -> None:
-    """The message is part of the answer, because clients hide stderr from users."""
+    """At a session's start, the answer tells the user of a damaged ledger, because clients do not show stderr."""
     ended(bench)
     remove_ledger(bench).write_bytes(b"not a ledger" * 1000)
     done = call(bench, "claude", "SessionStart", source="startup")
@@ -565,7 +565,7 @@ def test_session_start_shows_a_damaged_ledger_to_the_user(bench: Bench) -> None:
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_hook_prints_one_line_when_the_ledger_is_no_regular_file(bench: Bench, make: Any) -> None:
-    """The ledger's path is a directory or a pipe, and no event prints a second line."""
+    """If the ledger's path is a directory or a pipe, the hook prints one line at every event."""
     ended(bench)
     make(remove_ledger(bench))
     for client, event in WAITED_FOR:
@@ -578,7 +578,7 @@ def test_hook_prints_one_line_when_the_ledger_is_no_regular_file(bench: Bench, m
 
 @pytest.mark.root
 def test_hook_prints_one_line_when_the_disk_is_full(bench: Bench) -> None:
-    """The hook exits with code 0 at every event although not one block is free."""
+    """If the disk is full, the hook prints one line and exits with code 0 at every event."""
     bench.state.mkdir(mode=0o700)
     mount = ["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "outlive-test", str(bench.state)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -599,7 +599,7 @@ def test_hook_prints_one_line_when_the_disk_is_full(bench: Bench) -> None:
 
 
 def test_hook_exits_with_0_when_the_state_directory_cannot_be_created(bench: Bench) -> None:
-    """The hook prints one line at most, and exits with code 0."""
+    """If the state directory cannot be created, the hook exits with code 0 and prints at most one line."""
     for event in EVERY:
         done = call(bench, "claude", event, env={"OUTLIVE_HOME": "/proc/nowhere"}, source="startup")
         assert done.returncode == 0
@@ -607,7 +607,7 @@ def test_hook_exits_with_0_when_the_state_directory_cannot_be_created(bench: Ben
 
 
 def test_hook_reports_a_file_in_the_place_of_the_state_directory(bench: Bench) -> None:
-    """The line on stderr says that the path is not a directory."""
+    """If the path of the state directory is a file, a line on stderr says that it is not a directory."""
     plain = bench.root / "plain"
     plain.touch()
     for client, event in WAITED_FOR:
@@ -626,7 +626,7 @@ def test_hook_reports_a_file_in_the_place_of_the_state_directory(bench: Bench) -
     ],
 )
 def test_hook_never_blocks_the_client_when_its_arguments_are_wrong(bench: Bench, words: tuple[str, ...]) -> None:
-    """Exit code 2 would block the client, so wrong arguments give exit code 0."""
+    """With wrong arguments, the hook exits with code 0, because exit code 2 would block the client."""
     done = bench.run("hook", *words)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.startswith("outlive: ")
@@ -634,7 +634,7 @@ def test_hook_never_blocks_the_client_when_its_arguments_are_wrong(bench: Bench,
 
 @pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"session_id": 3}'])
 def test_hook_prints_one_line_when_the_payload_is_malformed(bench: Bench, payload: bytes) -> None:
-    """The hook exits with code 0 and writes nothing to stdout."""
+    """If the payload is malformed, the hook prints one line on stderr, and exits with code 0."""
     command = bench.command("hook", "claude", "Stop")
     done = subprocess.run(command, input=payload, env=bench.env, capture_output=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode, done.stdout) == (0, b"")
@@ -642,7 +642,7 @@ def test_hook_prints_one_line_when_the_payload_is_malformed(bench: Bench, payloa
 
 
 def test_hook_reads_a_payload_of_3_mb_and_refuses_one_of_17_mb(bench: Bench) -> None:
-    """A client that writes 3 MB gets no broken pipe. A payload of 17 MB is refused."""
+    """The hook reads a payload of 3 MB, so the client gets no broken pipe. It refuses a payload of 17 MB."""
     ended(bench)
     assert context(said(call(bench, "claude", "PostToolBatch", tool_calls=["x" * 3_000_000])))
     done = call(bench, "claude", "PostToolBatch", tool_calls=["x" * (17 << 20)])
@@ -660,7 +660,7 @@ def test_hook_reads_a_payload_of_3_mb_and_refuses_one_of_17_mb(bench: Bench) -> 
 def test_hook_reports_endings_when_another_field_has_a_lone_surrogate(
     bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
-    """A field with a lone surrogate cannot be stored, so the hook prints one line and answers as usual."""
+    """If a field has a lone surrogate, which cannot be stored, the hook prints one line and reports the ending."""
     ended(bench)
     launch(bench, "sleep 60")
     done = call(bench, "claude", event, **fields)
@@ -683,7 +683,7 @@ MONSTERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("monster", MONSTERS)
 @pytest.mark.parametrize("event", EVERY)
 def test_hook_needs_little_cpu_time_for_a_huge_payload(bench: Bench, event: str, monster: str) -> None:
-    """The hook needs less than 0.5 s of CPU time. Waiting time is not counted."""
+    """For a huge payload, a hook needs less than 0.5 s of CPU time."""
     ended(bench)
     before = os.times()
     done = call(bench, "claude", event, env={"OUTLIVE_HOOK_DEADLINE_S": ""}, source="startup", **MONSTERS[monster])
@@ -695,7 +695,7 @@ def test_hook_needs_little_cpu_time_for_a_huge_payload(bench: Bench, event: str,
 
 @pytest.mark.parametrize("event", ["PostToolBatch", "Stop", "SessionStart"])
 def test_hook_reports_endings_of_very_long_commands(bench: Bench, event: str) -> None:
-    """Only the part that is shown is masked, so the hook needs little CPU time."""
+    """A hook reports very long commands with little CPU time, because it masks only the part that is shown."""
     tasks = [ended(bench, "true " + "token=Zx81kQ2vB7pq b " * 5_000) for _ in range(6)]
     before = os.times()
     told = context(said(call(bench, "claude", event, source="resume", env={"OUTLIVE_HOOK_DEADLINE_S": ""})))
@@ -706,14 +706,14 @@ def test_hook_reports_endings_of_very_long_commands(bench: Bench, event: str) ->
 
 
 def test_hook_creates_no_state_directory_before_a_session_starts(bench: Bench) -> None:
-    """Hooks of every other event leave no files behind where Outlive is not used."""
+    """Before a session's start, no hook creates the state directory, so a user without Outlive gets no files."""
     for event in EVERY[1:]:
         said(call(bench, "claude", event, tool_name="Bash", tool_input={"command": "ls"}))
     assert not bench.state.exists()
 
 
 def test_hook_answer_is_short_enough_to_be_shown_whole(bench: Bench) -> None:
-    """Claude Code shows its model an answer of ten thousand characters at most."""
+    """A hook's answer has at most ten thousand characters, because Claude Code shows its model no more."""
     for number in range(60):
         ended(bench, f"seq {number} 100000 | head -c 3000; exit 1")
     assert 2000 < len(context(said(call(bench, "claude", "PostToolBatch")))) < 10_000
@@ -728,7 +728,7 @@ HEAVY = {"json", "re", "argparse", "typing", "dataclasses", "subprocess", "colle
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolBatch", "UserPromptSubmit", "Stop", "SessionStart"])
 def test_hook_imports_no_heavy_module(bench: Bench, event: str) -> None:
-    """A hook runs at every use of a tool, and most of its time goes into imports."""
+    """A hook imports no slow module. It runs at every use of a tool, and most of its time goes into imports."""
     ended(bench)
     said(call(bench, "claude", "PostToolBatch"))
     said(call(bench, "claude", "PostToolBatch"))
@@ -762,7 +762,7 @@ def test_hook_imports_no_heavy_module(bench: Bench, event: str) -> None:
 def test_gemini_prompt_reports_endings_after_events_whose_answers_are_not_shown(
     bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
-    """The notice stays pending at such an event. The prompt has the hand-off."""
+    """If Gemini CLI does not show an event's answer, the notice stays pending until the prompt's hand-off."""
     said(call(bench, "gemini", "SessionStart", source="startup"))
     task = ended(bench, "exit 3")
     assert said(call(bench, "gemini", event, **fields)) == {}
@@ -775,7 +775,7 @@ def test_gemini_prompt_reports_endings_after_events_whose_answers_are_not_shown(
 
 @pytest.mark.parametrize("event", ["AfterTool", "BeforeAgent"])
 def test_gemini_hook_finds_a_summary_in_the_transcript(bench: Bench, tmp_path: Path, event: str) -> None:
-    """No hook event reports the summary, so the hook reads it from the transcript, and gives the model one hand-off."""
+    """After a summary, the model gets one hand-off. No event reports the summary, so the hook reads the transcript."""
     task, transcript = launch(bench, until("go"), "--notify", "failure"), tmp_path / "transcript.jsonl"
     goes_on = f'{{"$set":{{"sessionId":"{SESSION}"}}}}\n'
     transcript.write_text(f'{{"sessionId":"{SESSION}"}}\n{goes_on}')
@@ -796,7 +796,7 @@ def test_gemini_hook_finds_a_summary_in_the_transcript(bench: Bench, tmp_path: P
 
 
 def test_resumed_session_gets_client_commands_in_its_hand_off(bench: Bench) -> None:
-    """The hand-off names the client's background command although no task runs."""
+    """The hand-off of a resumed session names the client's background command, even if no task runs."""
     said(call(bench, "claude", "SessionStart", source="startup"))
     shell = (
         "Command running in background with ID: b7. Output is being written to: /tmp/b7.output. You will be notified."
@@ -810,7 +810,7 @@ def test_resumed_session_gets_client_commands_in_its_hand_off(bench: Bench) -> N
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_session_start_calls_no_fsync_when_there_is_nothing_to_report(bench: Bench, tmp_path: Path) -> None:
-    """The record of a start need not survive a power failure, because a power failure also ends the session."""
+    """A start without a report calls no fsync. A power failure that loses the record also ends the session."""
     said(call(bench, "claude", "SessionStart", source="startup"))
     log = tmp_path / "calls"
     payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": "SessionStart", "source": "resume"}
@@ -834,7 +834,7 @@ def test_session_start_calls_no_fsync_when_there_is_nothing_to_report(bench: Ben
 
 
 def test_tool_hook_parses_no_command_while_running_tasks_changed_nothing(bench: Bench) -> None:
-    """The hook opens the ledger, and loads neither the effects nor the command parser."""
+    """While running tasks changed no file, a tool hook imports neither the effects nor the command parser."""
     launch(bench, until("go"))
     loaded = subprocess.run(
         [sys.executable, "-X", "importtime", *bench.command("hook", "claude", "PreToolUse")[1:]],
@@ -874,12 +874,12 @@ def test_tool_hook_parses_no_command_while_running_tasks_changed_nothing(bench: 
     ],
 )
 def test_command_of_finds_the_subcommand_of_codex_by_its_place(words: str, command: str) -> None:
-    """Neither the value of an option nor a later word is the subcommand."""
+    """`command_of` takes neither the value of an option nor a later word for the subcommand of Codex."""
     assert codex.command_of(words.split()) == command
 
 
 def test_client_lacks_a_terminal_unless_stdin_and_stdout_are_terminals() -> None:
-    """`lacks_terminal` returns True if stdin or stdout is no terminal. For an ended process it returns False."""
+    """`lacks_terminal` returns True if stdin or stdout is not a terminal, and False for an ended process."""
     main, side = os.openpty()
     found, gone = [], 0
     for stdin, stdout in ((side, side), (side, subprocess.DEVNULL), (subprocess.PIPE, side)):

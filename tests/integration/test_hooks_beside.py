@@ -1,4 +1,4 @@
-"""Hooks about files that tasks hold (have changed and not restored), edits by the session, and shells of a client."""
+"""Hooks about files that tasks hold (have changed and not restored), edits by the session, and clients' shells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.support import Bench
 
-# The hook event at which each client asks the guard.
+# For each client, the hook event at which the hook asks the guard.
 BEFORE = {
     "claude": "PreToolUse",
     "gemini": "advise",
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("repo")
 
 @pytest.fixture
 def repo(bench: Bench) -> Path:
-    """Return a repository with one committed file and an uncommitted change to it."""
+    """Return a repository with one committed file that has an uncommitted change."""
     bench.env.update({name: each for name, each in ENVIRON.items() if name.startswith("GIT_")})
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "one\n"})
@@ -41,21 +41,21 @@ def repo(bench: Bench) -> Path:
 
 
 def stashed(bench: Bench) -> str:
-    """Launch a task that stashes a.py until the file `go` exists."""
+    """Launch a task that stashes a.py and restores it when the file `go` exists."""
     task = launch(bench, f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, "a.py")
     return task
 
 
 def about_to(bench: Bench, tool: str, **tool_input: Any) -> str:
-    """Return the text that the model is shown before it uses a tool."""
+    """Call the hook that runs before a tool, and return its text for the model."""
     return context(said(call(bench, "claude", "PreToolUse", tool_name=tool, tool_input=tool_input)))
 
 
 def test_hook_warns_before_a_tool_touches_a_held_file(bench: Bench, repo: Path) -> None:
-    """The warning precedes an edit, a git command and a test run, while a.py is held.
+    """While a task holds a.py, the hook warns before an edit of it, a git command and a test run.
 
-    Tools that do not touch the file get no warning.
+    For tools that do not touch the file, the hook prints no warning.
     """
     assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
     task = stashed(bench)
@@ -91,7 +91,10 @@ def test_hook_warns_before_a_tool_touches_a_held_file(bench: Bench, repo: Path) 
 def test_hook_warns_before_a_tool_reads_a_held_file(
     bench: Bench, repo: Path, client: str, tool: str, given: dict[str, str]
 ) -> None:
-    """The tool reads the file or searches its directory. Sub-agents are warned, too."""
+    """The hook warns before a tool reads a held file or searches its directory.
+
+    It also warns sub-agents.
+    """
     (repo / "docs").mkdir()
     elsewhere = dict.fromkeys(("file_path", "filePath", "path", "dir_path"), "docs")
 
@@ -111,7 +114,7 @@ def test_hook_warns_before_a_tool_reads_a_held_file(
 
 
 def test_hook_resolves_a_search_in_the_present_directory_of_the_client(bench: Bench, repo: Path) -> None:
-    """The search is resolved in the payload's directory, not in the directory where the client began."""
+    """The hook resolves a search in the payload's directory, and not in the directory where the client was started."""
     (repo / "docs").mkdir()
     task = stashed(bench)
     started = {"CLAUDE_PROJECT_DIR": str(repo / "docs")}
@@ -133,7 +136,7 @@ def test_hook_resolves_a_search_in_the_present_directory_of_the_client(bench: Be
 def test_hook_records_no_edit_when_a_tool_only_reads(
     bench: Bench, repo: Path, client: str, event: str, fields: dict[str, Any]
 ) -> None:
-    """The task's notice does not claim that the session changed the file."""
+    """If a tool only reads a file, the notice of a task does not say that the session edited the file."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     assert call(bench, client, event, **fields).returncode == 0
@@ -144,7 +147,10 @@ def test_hook_records_no_edit_when_a_tool_only_reads(
 
 
 def test_hook_warns_when_a_file_in_the_command_cannot_be_determined(bench: Bench, repo: Path) -> None:
-    """`$FILE` may be the held file. A search pattern like `$P` names no file."""
+    """The hook warns before a command with `$FILE`, which may be the held file.
+
+    For a search pattern such as `$P`, the hook prints no warning.
+    """
     task = stashed(bench)
     told = about_to(bench, "Bash", command="cat $FILE")
     assert f"touches this, because $FILE cannot be interpreted: task {task} has changed a.py" in told
@@ -155,7 +161,10 @@ def test_hook_warns_when_a_file_in_the_command_cannot_be_determined(bench: Bench
 
 
 def test_hook_warns_of_a_file_that_an_ended_task_left_changed_until_it_is_restored(bench: Bench, repo: Path) -> None:
-    """The warning says that no process is going to restore the file. After the restoration there is no warning."""
+    """The hook warns of a file that an ended task left changed, until the file is restored.
+
+    The warning says that no process is going to restore the file.
+    """
     task = launch(bench, "git stash push -q; kill -9 $$")
     bench.run("wait", task, "--no-ack")
     told = about_to(bench, "Edit", file_path=str(repo / "a.py"))
@@ -166,7 +175,7 @@ def test_hook_warns_of_a_file_that_an_ended_task_left_changed_until_it_is_restor
 
 
 def test_hook_gives_advice_and_warning_in_one_answer(bench: Bench) -> None:
-    """The answer is one JSON document, because a client reads only one per hook."""
+    """The hook prints advice and warning in one JSON document, because a client reads only one per hook."""
     task = stashed(bench)
     told = about_to(bench, "Bash", command="nohup git commit -am done &")
     assert f"task {task} has changed a.py" in told
@@ -188,7 +197,10 @@ def test_hook_gives_advice_and_warning_in_one_answer(bench: Bench) -> None:
 def test_notice_names_files_that_the_session_edited_while_the_task_ran(
     bench: Bench, repo: Path, client: str, event: str, fields: dict[str, Any]
 ) -> None:
-    """The notice names an edit by a tool of the client, in this test an edit by a sub-agent."""
+    """A task's notice names a file that the session edited with a client's tool while the task ran.
+
+    In this test, a sub-agent edits the file.
+    """
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     assert call(bench, client, event, agent_id="sub", **fields).returncode == 0
@@ -207,7 +219,7 @@ def test_notice_names_files_that_the_session_edited_while_the_task_ran(
     ],
 )
 def test_notice_names_no_edit_that_the_client_refused(bench: Bench, repo: Path, response: Any) -> None:
-    """A refused edit changes no file, so the task's notice does not name the edit."""
+    """A task's notice does not name an edit that the client refused, because the file was not changed."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     edit: dict[str, Any] = {"tool_input": {"file_path": "a.py"}, "tool_response": response}
@@ -222,7 +234,10 @@ def test_notice_names_no_edit_that_the_client_refused(bench: Bench, repo: Path, 
 
 
 def test_notice_dates_a_late_reported_edit_by_the_time_of_its_file(bench: Bench, repo: Path) -> None:
-    """Clients report an edit only after its batch of tools, so the notice uses the file's time."""
+    """The time of an edit in a notice is the time of the edited file.
+
+    Clients report an edit only after the whole batch of tools, which is too late.
+    """
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     (repo / "a.py").write_text("mine\n")
@@ -243,7 +258,10 @@ def test_notice_dates_a_late_reported_edit_by_the_time_of_its_file(bench: Bench,
 
 
 def test_notice_of_a_task_in_a_submodule_names_an_edit_from_the_outer_repository(bench: Bench, repo: Path) -> None:
-    """The session and the task change the same file, but belong to two projects."""
+    """A task in a submodule and a session in the outer repository change one file, and the notice names the edit.
+
+    The task and the session belong to two projects.
+    """
     inner = Worktree(repo / "inner")
     inner.commit(x="1\n")
     task = launch(bench, f"echo three > x; {until('go')}", "--cwd", str(inner.path))
@@ -256,7 +274,10 @@ def test_notice_of_a_task_in_a_submodule_names_an_edit_from_the_outer_repository
 
 
 def test_hook_records_no_edit_when_no_task_runs(bench: Bench) -> None:
-    """The notice of a task that begins after the edit names no overlap."""
+    """An edit that was made while no task ran is not recorded.
+
+    The notice of a task that begins later does not name the edit as an overlap.
+    """
     launch(bench, "true")
     call(bench, "claude", "PostToolBatch", tool_calls=[{"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}])
     task = launch(bench, "echo three > a.py")
@@ -266,7 +287,10 @@ def test_hook_records_no_edit_when_no_task_runs(bench: Bench) -> None:
 
 
 def test_hand_off_names_a_client_shell_from_its_start_to_its_end(bench: Bench, repo: Path) -> None:
-    """The hook sees the start in the result of the client's tool, and the end at the client's stop."""
+    """The hand-off names a client's background shell until it ends.
+
+    The hook finds its start in the result of the client's tool, and its end at the client's stop.
+    """
     launch(bench, "true")
     output = repo / "b1.output"
     response = (
@@ -286,9 +310,10 @@ def test_hand_off_names_a_client_shell_from_its_start_to_its_end(bench: Bench, r
 
 
 def test_hook_warns_while_a_client_shell_may_hold_a_file(bench: Bench, repo: Path) -> None:
-    """The shell is not observed, so the hook cannot tell whether the file is held.
+    """The hook warns while a client's background shell may hold a file.
 
-    For a harmless shell, or a shell that has ended, the hook opens no ledger.
+    The shell is not observed, so the hook cannot tell whether it holds the file. For a harmless shell, or for an ended
+    shell, the hook does not open the ledger.
     """
 
     def start(command: str) -> None:

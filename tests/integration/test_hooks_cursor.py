@@ -25,20 +25,20 @@ PAYLOADS = Path(__file__).parents[1] / "clients/payloads/cursor.json"
 
 
 def documented() -> dict[str, Any]:
-    """Return the documented payloads, by event and variant."""
+    """Return the payloads in Cursor's documentation, by event and variant."""
     found: dict[str, Any] = json.loads(PAYLOADS.read_text())
     return found
 
 
 def tell(bench: Bench, name: str, *options: str, **fields: Any) -> Any:
-    """Call a hook with a documented payload of the session, in the test's project."""
+    """Call a hook with a documented payload, for the test's session and project."""
     payload = {**documented()[name]["payload"], "conversation_id": SESSION, "session_id": SESSION, **fields}
     payload["workspace_roots"] = [str(bench.project)]
     return said(call(bench, "cursor", name.partition(":")[0], *options, **payload))
 
 
 def test_cursor_hook_answers_every_documented_payload(bench: Bench) -> None:
-    """The answer is JSON or empty, with exit code 0 and an empty stderr."""
+    """For every documented payload, the hook prints JSON or no output, exits with 0 and writes nothing to stderr."""
     for name in documented():
         tell(bench, name)
     assert {name.partition(":")[0] for name in documented()} == set(cursor.KINDS)
@@ -54,7 +54,7 @@ def test_installed_cursor_events_are_known_to_the_hook() -> None:
 
 
 def test_cursor_hook_presents_an_ending_with_a_result_and_acknowledges_it_at_stop(bench: Bench) -> None:
-    """The next result presents the notice, and the turn's end acknowledges the notice."""
+    """The Cursor hook presents a notice with the next tool result, and acknowledges it at the end of the turn."""
     tell(bench, "sessionStart")
     task = ended(bench, "exit 3")
     assert task in tell(bench, "postToolUse")["additional_context"]
@@ -64,9 +64,9 @@ def test_cursor_hook_presents_an_ending_with_a_result_and_acknowledges_it_at_sto
 
 
 def test_cursor_stop_acknowledges_nothing_when_the_turn_was_aborted(bench: Bench) -> None:
-    """The user stopped the turn, so it is not known what the model has read.
+    """If the user stopped the turn, the stop hook acknowledges no notice and sends no message.
 
-    The hook sends no message after such a turn.
+    It is not known what the model has read.
     """
     tell(bench, "sessionStart")
     task = ended(bench, "exit 3")
@@ -79,7 +79,10 @@ def test_cursor_stop_acknowledges_nothing_when_the_turn_was_aborted(bench: Bench
 
 
 def test_cursor_stop_sends_endings_within_the_limit_of_the_client(bench: Bench) -> None:
-    """Each ending causes one message, up to the limit. A running task causes no message."""
+    """The stop hook sends one message for each ending, up to the limit of the client.
+
+    For a running task, it sends no message.
+    """
     tell(bench, "sessionStart")
     running = launch(bench, until("go"))
     assert tell(bench, "stop:completed") == {}
@@ -92,7 +95,10 @@ def test_cursor_stop_sends_endings_within_the_limit_of_the_client(bench: Bench) 
 
 
 def test_cursor_session_start_hands_over_tasks_of_its_own_conversation(bench: Bench) -> None:
-    """Another conversation of the same process does not get the tasks."""
+    """At a session's start, a conversation receives its own tasks.
+
+    Another conversation of the same process does not receive them.
+    """
     tell(bench, "sessionStart")
     task = launch(bench, until("go"))
     tell(bench, "postToolUse")
@@ -103,9 +109,9 @@ def test_cursor_session_start_hands_over_tasks_of_its_own_conversation(bench: Be
 
 
 def test_cursor_hook_exports_the_session_and_permits_nothing(bench: Bench) -> None:
-    """The hook adds the session to a command that launches a task.
+    """The hook adds the session id to a command that launches a task.
 
-    The user decides whether the command may run.
+    The hook does not permit the command. The user decides whether it may run.
     """
     about = {"command": "outlive run -- make", "working_directory": str(bench.project)}
     found = tell(bench, "preToolUse", "--guard", "off", tool_input=about)
@@ -114,14 +120,20 @@ def test_cursor_hook_exports_the_session_and_permits_nothing(bench: Bench) -> No
 
 
 def test_cursor_advice_is_given_once_with_the_result_of_the_tool(bench: Bench) -> None:
-    """The advice follows the tool. Cursor shows its model no text before a tool."""
+    """Advice is given once, with the result of the tool.
+
+    Cursor shows its model no text before a tool call.
+    """
     about = {"tool_input": {"command": "nohup make &"}}
     assert "detached by hand" in tell(bench, "advise", **about)["additional_context"]
     assert tell(bench, "advise", **about) == {}
 
 
 def test_cursor_sub_agents_are_listed_until_the_turn_is_over(bench: Bench) -> None:
-    """Cursor does not report which sub-agent has ended, so the end of the turn removes all of them."""
+    """Sub-agents are listed until the end of the turn, which removes all of them.
+
+    Cursor does not report which sub-agent has ended.
+    """
     tell(bench, "sessionStart")
     tell(bench, "subagentStart")
     found = bench.json("hand-off", "--session", SESSION)["foreign"]

@@ -1,4 +1,4 @@
-"""The stop hook of a headless session, which waits until tasks have ended."""
+"""The stop hook of a headless session, which waits until tasks of the session have ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STAYS = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
 class Session:
-    """A client that was started for one prompt, and its calls of the stop hook."""
+    """A client that was started for one prompt, with a method that calls its stop hook."""
 
     def __init__(self, bench: Bench, *words: str, stdin: IO[str] | None = None) -> None:
         self.bench = bench
@@ -36,7 +36,7 @@ class Session:
         self._started: list[subprocess.Popen[str]] = []
 
     def stop(self, env: dict[str, str] | None = None, **fields: Any) -> subprocess.Popen[str]:
-        """Start the hook at the end of a turn."""
+        """Start the stop hook, as the client does at the end of a turn."""
         hook = subprocess.Popen(
             self.bench.command("hook", "claude", "Stop"),
             env={**self.bench.env, **self.env, **(env or {})},
@@ -53,13 +53,13 @@ class Session:
         return hook
 
     def sleeper(self, **fields: Any) -> subprocess.Popen[str]:
-        """Start a hook, and wait until it sleeps because a task runs."""
+        """Start a stop hook, and wait until it sleeps because a task runs."""
         hook = self.stop(**fields)
         wait_until(lambda: word(self.bench.home, SESSION, "sleeper") == str(hook.pid), "the hook that sleeps")
         return hook
 
     def answer(self, hook: subprocess.Popen[str]) -> str:
-        """Wait for a hook to exit without error, and return its text for the model."""
+        """Wait until a stop hook exits without error, and return its text for the model."""
         out, err = hook.communicate(timeout=PATIENCE_S)
         assert (hook.returncode, err) == (0, "")
         return context(json.loads(out)) if out else ""
@@ -84,7 +84,10 @@ def session(bench: Bench) -> Iterator[Session]:
 
 
 def test_stop_hook_reports_all_endings_together_when_no_task_runs(bench: Bench, session: Session) -> None:
-    """The model takes one turn for any number of tasks, and then the session may stop."""
+    """When no task runs any more, the stop hook reports all endings together, and then the session may stop.
+
+    So the model needs one turn for any number of tasks.
+    """
     tasks = [launch(bench, until(f"go-{number}")) for number in range(3)]
     hook = session.sleeper()
     for number, task in enumerate(tasks):
@@ -97,7 +100,10 @@ def test_stop_hook_reports_all_endings_together_when_no_task_runs(bench: Bench, 
 
 
 def test_stop_hook_reports_the_first_failure_at_once_and_the_rest_together(bench: Bench, session: Session) -> None:
-    """The first failure may change the model's next step. Other endings wait until no task runs."""
+    """The stop hook reports the first failure at once, because it may change the model's next step.
+
+    It reports the other endings together when no task runs any more.
+    """
     rest = [launch(bench, until("go")), launch(bench, f"{until('second')}; exit 4")]
     first = ended(bench, "exit 3")
     told = session.answer(session.stop())
@@ -115,9 +121,10 @@ def test_stop_hook_reports_the_first_failure_at_once_and_the_rest_together(bench
 def test_stop_hook_lets_the_session_stop_at_the_ceiling_and_does_not_wait_again(
     bench: Bench, session: Session, ceiling: str
 ) -> None:
-    """The stop hook waits for at most `OUTLIVE_HEADLESS_WAIT`, and once per turn.
+    """The stop hook waits once per turn, and for at most `OUTLIVE_HEADLESS_WAIT`.
 
-    It reports the endings up to this time. The ending of a task that still runs is left to the successor.
+    It then reports the endings so far. If a task still runs, its ending is reported to the session that continues this
+    one.
     """
     ended_one, endless = ended(bench), launch(bench, "sleep 600")
     env = {"OUTLIVE_HEADLESS_WAIT": ceiling}
@@ -130,7 +137,7 @@ def test_stop_hook_lets_the_session_stop_at_the_ceiling_and_does_not_wait_again(
 
 
 def test_stop_hook_exits_without_a_report_when_its_client_died(bench: Bench, session: Session) -> None:
-    """The hook of a dead client exits without output, and the notice stays pending."""
+    """If the client died, its stop hook exits without output, and the notice stays pending."""
     task = launch(bench, until("go"))
     hook = session.sleeper()
     session.client.kill()
@@ -142,7 +149,7 @@ def test_stop_hook_exits_without_a_report_when_its_client_died(bench: Bench, ses
 
 
 def test_stop_hook_exits_when_a_newer_stop_hook_of_the_session_sleeps(bench: Bench, session: Session) -> None:
-    """Of two stop hooks of one session, the older one exits and the newer one reports."""
+    """If a session has two stop hooks, the older hook exits, and the newer hook reports the ending."""
     task = launch(bench, until("go"))
     older = session.sleeper()
     newer = session.sleeper()
@@ -152,7 +159,7 @@ def test_stop_hook_exits_when_a_newer_stop_hook_of_the_session_sleeps(bench: Ben
 
 
 def test_stop_hook_does_not_wait_for_tasks_whose_success_is_not_reported(bench: Bench, session: Session) -> None:
-    """The hook ignores running tasks with `--notify failure` or `--notify never`."""
+    """The stop hook does not wait for tasks with `--notify failure` or `--notify never`."""
     tasks = [launch(bench, "sleep 600", "--notify", how) for how in ("failure", "never")]
     assert session.answer(session.stop()) == ""
     for task in tasks:
@@ -160,7 +167,10 @@ def test_stop_hook_does_not_wait_for_tasks_whose_success_is_not_reported(bench: 
 
 
 def test_stop_hook_names_a_quiet_server_once_and_does_not_wait_for_it(bench: Bench, session: Session) -> None:
-    """A quiet server is a task with a port that has printed nothing for a minute."""
+    """The stop hook names a quiet server once and does not wait for it.
+
+    A quiet server is a task that listens on a port and has printed no output for a minute.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -186,7 +196,10 @@ SERVER = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print
 
 
 def test_stop_hook_recognises_a_server_without_the_environment_of_its_task(bench: Bench, session: Session) -> None:
-    """A server that cleared its environment or was adopted is recognised by its process."""
+    """The stop hook recognises a server by its process, even without the environment variables of its task.
+
+    The server has cleared its environment or was adopted.
+    """
     bare = launch(bench, f'exec env -i {sys.executable} -c "{SERVER}"')
     with (bench.project / "log").open("wb") as log:
         adopted_one = subprocess.Popen([sys.executable, "-c", SERVER], stdout=log, cwd=bench.project)
@@ -213,7 +226,10 @@ def test_stop_hook_recognises_a_server_without_the_environment_of_its_task(bench
     ],
 )
 def test_gives_prompt_finds_the_option_of_gemini_also_behind_other_options(option: str, is_prompt: bool) -> None:
-    """Short options may be joined, as in `-yp`. A joined value, as in `-mp`, is not read as an option."""
+    """`gives_prompt` finds the option `-p` of Gemini CLI when it is joined to other short options, as in `-yp`.
+
+    It does not take the value of an option, as in `-mp`, for the option `-p`.
+    """
     assert gemini.gives_prompt(option) is is_prompt
 
 
@@ -229,7 +245,10 @@ def test_gives_prompt_finds_the_option_of_gemini_also_behind_other_options(optio
 def test_stop_hook_does_not_wait_when_the_client_waits_in_the_background(
     bench: Bench, session: Session, waits: str
 ) -> None:
-    """The client continues when its own wait ends. A second wait would cost a turn."""
+    """The stop hook does not wait if the client itself waits for the task in a background command.
+
+    The client continues when its own wait ends. A second wait would cost a turn.
+    """
     task = launch(bench, "sleep 600")
     shell = {"id": "b1", "type": "shell", "status": "running", "command": waits.replace("TASK", task)}
     assert session.answer(session.stop({"OUTLIVE_HEADLESS_WAIT": "10s"}, background_tasks=[shell])) == ""
@@ -238,7 +257,10 @@ def test_stop_hook_does_not_wait_when_the_client_waits_in_the_background(
 
 
 def test_stop_hook_waits_for_the_default_time_when_the_setting_is_no_duration(bench: Bench, session: Session) -> None:
-    """The ending is reported although the setting is wrong, and stderr has the error."""
+    """If `OUTLIVE_HEADLESS_WAIT` is not a duration, the stop hook waits for the default time and reports the ending.
+
+    Stderr has an error about the setting.
+    """
     task = launch(bench, until("go"))
     hook = session.stop({"OUTLIVE_HEADLESS_WAIT": "10 minutes"})
     wait_until(lambda: word(bench.home, SESSION, "sleeper") == str(hook.pid), "the hook that sleeps")
@@ -250,7 +272,10 @@ def test_stop_hook_waits_for_the_default_time_when_the_setting_is_no_duration(be
 
 
 def test_stop_hook_waits_when_the_client_reads_its_prompts_from_a_file(bench: Bench, tmp_path: Path) -> None:
-    """No person adds a prompt to a file. Claude Code would wait half a minute for a watcher before it exits."""
+    """The stop hook waits if the client reads its prompts from a file, because no person adds a prompt to a file.
+
+    With a watcher instead, Claude Code would wait half a minute for the watcher before it exits.
+    """
     (tmp_path / "prompts").write_text("{}")
     with (tmp_path / "prompts").open() as prompts:
         session = Session(bench, "-p", "--input-format", "stream-json", stdin=prompts)
@@ -273,7 +298,10 @@ def test_stop_hook_waits_when_the_client_reads_its_prompts_from_a_file(bench: Be
 def test_stop_hook_waits_when_its_client_is_process_1(
     bench: Bench, tmp_path: Path, client: str, event: str, fields: dict[str, Any], *, is_client: bool
 ) -> None:
-    """In a container, the client may be the first process. Another first process is not taken for the client."""
+    """The stop hook waits if its client is process 1, as in a container.
+
+    Another program that is process 1 is not taken for the client.
+    """
     first = ["unshare", "-pf", "--mount-proc", sys.executable]
     if subprocess.run([*first, "-c", ""], capture_output=True, check=False).returncode:
         pytest.skip("cannot make a PID namespace here")

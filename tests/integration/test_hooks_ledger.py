@@ -1,6 +1,6 @@
 """How often a hook process opens the ledger: at most once while its client waits.
 
-The hook runs as it does for a client, with `apsw.Connection` replaced by a class that records each opening.
+The hook runs as it does for a client, but a class that records each opening replaces `apsw.Connection`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ main_and_exit()
 
 
 class Hooked:
-    """The result of one hook call: the answer, and how often the hook's process opened the ledger."""
+    """The result of one hook call: the hook's answer, and how often the hook process opened the ledger."""
 
     def __init__(self, bench: Bench, event: str, client: str = "claude", **fields: Any) -> None:
         log = bench.root / "openings"
@@ -77,7 +77,7 @@ COMMAND = {"tool_name": "Bash", "tool_input": {"command": "git status"}}
     ],
 )
 def test_hook_opens_the_ledger_once_when_it_reports_an_ending(bench: Bench, event: str, fields: Any) -> None:
-    """Checking, settling, claiming and presenting share one opened ledger."""
+    """A hook that reports an ending opens the ledger once for checking, settling, claiming and presenting."""
     Hooked(bench, "SessionStart", source="startup")
     task = ended(bench, "echo new > file; exit 3")
     told = Hooked(bench, event, **fields)
@@ -86,7 +86,7 @@ def test_hook_opens_the_ledger_once_when_it_reports_an_ending(bench: Bench, even
 
 @pytest.mark.parametrize("event", ["Stop", "PostToolBatch"])
 def test_hook_opens_the_ledger_once_when_it_acknowledges_a_notice(bench: Bench, event: str) -> None:
-    """The next event acknowledges the notice that the event before presented."""
+    """A hook opens the ledger once when it acknowledges a notice that an earlier event presented."""
     task = ended(bench)
     assert task in context(Hooked(bench, "PostToolBatch").answer)
     assert (Hooked(bench, event).openings, state(bench, task)) == (1, "acked")
@@ -105,7 +105,7 @@ def test_hook_opens_the_ledger_once_when_it_acknowledges_a_notice(bench: Bench, 
     ],
 )
 def test_hook_opens_the_ledger_at_most_once_while_a_task_runs(bench: Bench, event: str, fields: Any) -> None:
-    """Every other event that needs the ledger opens it once.
+    """While a task runs, a hook opens the ledger at most once at every other event.
 
     Detached processes of the hook are not counted.
     """
@@ -115,7 +115,10 @@ def test_hook_opens_the_ledger_at_most_once_while_a_task_runs(bench: Bench, even
 
 
 def test_hook_opens_the_ledger_once_more_when_it_forks_a_keeper(bench: Bench) -> None:
-    """A hook closes its ledger before a fork, because a keeper must not inherit it."""
+    """A hook that forks a keeper opens the ledger a second time.
+
+    It closes the ledger before the fork, because a keeper must not inherit it.
+    """
     task = launch(bench, until("go"))
     bench.kill(task, "keeper", "witness")
     assert Hooked(bench, "Stop").openings == 2

@@ -1,4 +1,4 @@
-"""OpenClaw's hooks, called as by its plugin, from one gateway with many sessions."""
+"""OpenClaw's hooks, called as its plugin calls them, by one gateway with many sessions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PEER = "6f2d3c1e-0d5b-4f0e-9a55-1c2f3a4b5c6d"
 
 
 class Gateway:
-    """A process that stands for the gateway, and the calls of the plugin in it."""
+    """A process that takes the place of the gateway, and methods that call hooks as the plugin does."""
 
     def __init__(self, bench: Bench, pid: str) -> None:
         self.bench = bench
@@ -34,11 +34,11 @@ class Gateway:
         self._started: list[subprocess.Popen[str]] = []
 
     def call(self, event: str, session: str = SESSION, **fields: Any) -> Any:
-        """Return the answer that the plugin gets."""
+        """Call a hook, and return the answer that the plugin receives."""
         return said(call(self.bench, "openclaw", event, session_id=session, pid=self.pid, **fields))
 
     def watch(self) -> subprocess.Popen[str]:
-        """Start a watcher of the idle session, and wait until it watches."""
+        """Start a watcher of the idle session, and wait until it watches the session."""
         watcher = self._start()
         wait_until(lambda: is_watched(self.bench.home, SESSION), "the watcher")
         return watcher
@@ -81,7 +81,7 @@ def gateway(bench: Bench, clients: Clients) -> Iterator[Gateway]:
 
 
 def test_openclaw_plugin_names_exactly_the_events_that_the_hook_knows(bench: Bench) -> None:
-    """The hook answers each event that the plugin's file and the doctor name."""
+    """The plugin's file and the doctor name exactly the events that the hook answers."""
     assert set(EVENTS) == set(openclaw.KINDS)
     source = os.path.join(os.path.dirname(__file__), "../../src/outlive/install/clients/openclaw_plugin/index.js")
     with open(source, encoding="utf-8") as file:
@@ -92,7 +92,7 @@ def test_openclaw_plugin_names_exactly_the_events_that_the_hook_knows(bench: Ben
 
 
 def test_openclaw_hook_presents_an_ending_at_a_prompt_and_acknowledges_it_at_turn_end(gateway: Gateway) -> None:
-    """`agent_end` acknowledges the presented notice, and presents no further notice."""
+    """The hook presents a notice at a prompt. The event `agent_end` acknowledges it and presents no other notice."""
     task = ended(gateway.bench, "exit 3")
     assert task in gateway.call("before_prompt_build")["context"]
     assert gateway.call("after_tool_call", tool_name="exec") == {}
@@ -103,7 +103,10 @@ def test_openclaw_hook_presents_an_ending_at_a_prompt_and_acknowledges_it_at_tur
 
 
 def test_openclaw_turn_is_continued_for_endings_three_times(gateway: Gateway) -> None:
-    """OpenClaw limits how often a turn continues. A running task continues no turn."""
+    """The hook continues a turn for endings at most three times, because OpenClaw limits this number.
+
+    It does not continue a turn for a running task.
+    """
     launch(gateway.bench, until("go"))
     assert gateway.call("before_agent_finalize") == {}
     for turn in range(3):
@@ -114,7 +117,7 @@ def test_openclaw_turn_is_continued_for_endings_three_times(gateway: Gateway) ->
 
 
 def test_openclaw_watcher_presents_no_notice_and_the_next_turn_does(gateway: Gateway) -> None:
-    """The watcher requests a turn. The notice stays pending until that turn."""
+    """The watcher only requests a turn. The notice stays pending until that turn presents it."""
     task = launch(gateway.bench, f"{until('go')}; exit 3")
     watcher = gateway.watch()
     (gateway.bench.project / "go").touch()
@@ -127,7 +130,7 @@ def test_openclaw_watcher_presents_no_notice_and_the_next_turn_does(gateway: Gat
 
 
 def test_openclaw_sessions_of_one_gateway_do_not_continue_each_other(gateway: Gateway) -> None:
-    """A session continues another one only if the gateway names its predecessor."""
+    """A session continues another session of the same gateway only if the gateway names that session."""
     task = launch(gateway.bench, until("go"))
     gateway.call("session_start", session=PEER, source="startup")
     gateway.call("session_start", source="resume")
@@ -142,7 +145,10 @@ def test_openclaw_sessions_of_one_gateway_do_not_continue_each_other(gateway: Ga
 
 
 def test_openclaw_sub_agents_are_listed_until_they_end(gateway: Gateway, clients: Clients) -> None:
-    """When the gateway dies, a sub-agent is unknown, and lost after the grace period."""
+    """Sub-agents are listed until they end.
+
+    When the gateway dies, a sub-agent is unknown, and after the grace period it is lost.
+    """
     child = "agent:main:subagent:1"
     gateway.call("subagent_spawned", children=[[child, "look into it"]])
 
@@ -162,7 +168,7 @@ def test_openclaw_sub_agents_are_listed_until_they_end(gateway: Gateway, clients
 
 
 def test_openclaw_sub_agents_receive_no_notice(gateway: Gateway) -> None:
-    """Although events of a sub-agent have the session's id, they do not receive the session's notices."""
+    """Sub-agents do not receive the session's notices, although their events have the session's id."""
     task = ended(gateway.bench)
     for event in ("before_prompt_build", "after_tool_call", "before_agent_finalize"):
         assert gateway.call(event, is_sub_agent=True) == {}
@@ -170,7 +176,7 @@ def test_openclaw_sub_agents_receive_no_notice(gateway: Gateway) -> None:
 
 
 def test_openclaw_advice_is_given_once_and_nothing_is_rewritten(gateway: Gateway) -> None:
-    """The command stays as the model wrote it, so that the user's rules match."""
+    """Advice is given once, and the command is not rewritten, so that the user's permission rules match it."""
     about: dict[str, Any] = {"tool_name": "exec", "tool_input": {"command": "npm test &", "background": True}}
     first = gateway.call("before_tool_call", **about)
     assert "background" in first["context"]
@@ -179,6 +185,6 @@ def test_openclaw_advice_is_given_once_and_nothing_is_rewritten(gateway: Gateway
 
 
 def test_openclaw_answer_is_shortened_and_empty_without_content() -> None:
-    """An answer of 20,000 characters is shortened to less than 10,000."""
+    """An answer of 20,000 characters is shortened to less than 10,000. An answer without text is empty."""
     assert openclaw.write("before_prompt_build", Answer()) == {}
     assert len(str(openclaw.write("session_start", Answer(context="x" * 20_000))["context"])) < 10_000

@@ -1,4 +1,4 @@
-"""OpenCode's hooks, called as by its plugin, from one process with many sessions."""
+"""OpenCode's hooks, called as its plugin calls them, by one process with many sessions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MINE, OTHER = "ses_e1ec439b9ffej0ojA8KPd8Zo6A", "ses_e1ec40c15ffeuCrFSYq704A5QQ"
 CHILD = {"id": "ses_e1ec42871ffewyPm9PEw4iauZe", "title": "look around (@general subagent)"}
-# A client: runs the command of each input line, and prints the command's exit code, stdout and stderr.
+# A client that runs the command of each input line, and prints the command's exit code, stdout and stderr.
 CLIENT = """
 import json, subprocess, sys
 for line in sys.stdin:
@@ -58,7 +58,7 @@ class Client:
         return code, out, err
 
     def call(self, event: str, session: str = MINE, **fields: Any) -> Any:
-        """Return the answer of a hook, and assert that nothing failed."""
+        """Assert that a hook succeeds, and return its answer."""
         code, out, err = self.ask(event, session, **fields)
         assert (code, err) == (0, "")
         return json.loads(out) if out else {}
@@ -71,7 +71,7 @@ class Client:
 
 @pytest.fixture
 def client(bench: Bench) -> Iterator[Client]:
-    """Yield a client with a session that has begun."""
+    """Yield a client in which a session has begun."""
     started = Client(bench)
     started.call("chat.message", source="startup")
     yield started
@@ -94,13 +94,13 @@ def sessions(bench: Bench) -> dict[str, Any]:
 
 
 def test_opencode_plugin_calls_exactly_the_events_that_the_hook_knows() -> None:
-    """The event names in the plugin's text equal those in `KINDS`."""
+    """The plugin names exactly the events in `KINDS`, which the hook knows."""
     told = re.findall(r'\b(?:call\(|ask\(|news\(it, )"([\w.]+)"', plugin_text("advise"))
     assert set(told) == set(KINDS)
 
 
 def test_opencode_hook_acknowledges_only_what_the_model_has_read(bench: Bench, client: Client) -> None:
-    """Calls in one batch acknowledge no notice. The next request to the model acknowledges it."""
+    """The next request to the model acknowledges a presented notice. Further tool calls of the same batch do not."""
     task = ended(bench)
     assert f"notice n{task}01ended" in context(client.call("tool.execute.after", has_read=True))
     assert client.call("tool.execute.after", has_read=False) == {}
@@ -110,7 +110,10 @@ def test_opencode_hook_acknowledges_only_what_the_model_has_read(bench: Bench, c
 
 
 def test_opencode_session_is_handed_over_when_another_process_resumes_it(bench: Bench, client: Client) -> None:
-    """The resumed session gets a hand-off, and a second one after a summary."""
+    """A session that another process resumes gets a hand-off.
+
+    After a summary, it gets another hand-off.
+    """
     server = bench.launch("sleep 600", "--session", MINE, "--notify", "failure")
     task = ended(bench)
     client.end()
@@ -125,7 +128,10 @@ def test_opencode_session_is_handed_over_when_another_process_resumes_it(bench: 
 
 
 def test_opencode_session_is_not_notified_again_when_its_history_has_the_notice(bench: Bench, client: Client) -> None:
-    """The history proves that the model received the notice before its client died."""
+    """A resumed session is not notified again of an ending that its history has.
+
+    The history proves that the model received the notice before its client died.
+    """
     task = ended(bench)
     client.call("tool.execute.after", has_read=True)
     client.end()
@@ -136,7 +142,10 @@ def test_opencode_session_is_not_notified_again_when_its_history_has_the_notice(
 
 
 def test_opencode_sessions_of_one_process_do_not_continue_each_other(bench: Bench, client: Client) -> None:
-    """A resume or summary of one session neither ends the other nor takes its notices."""
+    """A resume or a summary of one session does not end another session of the process.
+
+    It does not take the notices of the other session either.
+    """
     task = ended(bench)
     assert task not in context(client.call("chat.message", OTHER, source="resume"))
     client.call("chat.message", OTHER, source="compact")
@@ -147,7 +156,7 @@ def test_opencode_sessions_of_one_process_do_not_continue_each_other(bench: Benc
 
 
 def test_opencode_idle_hook_of_a_single_turn_sleeps_until_the_task_has_ended(bench: Bench, client: Client) -> None:
-    """With `opencode run`, one call of the hook waits and reports the ending."""
+    """With `opencode run`, the idle hook waits until the task has ended, and reports the ending."""
     task = bench.launch(until("go"), "--session", MINE)
     Timer(0.3, (bench.project / "go").touch).start()
     assert task in context(client.call("session.idle", is_one_turn=True, has_read=True))
@@ -156,7 +165,10 @@ def test_opencode_idle_hook_of_a_single_turn_sleeps_until_the_task_has_ended(ben
 
 
 def test_opencode_hook_wakes_a_session_that_stays_when_a_task_ends(bench: Bench, client: Client) -> None:
-    """The exit code is 2 and stderr has the notice. No single-turn session is woken."""
+    """When a task ends, the hook wakes a session that stays open: it exits with 2 and prints the notice on stderr.
+
+    It does not wake a session of a single turn.
+    """
     task = bench.launch(f"{until('go')}; exit 3", "--session", MINE)
     assert client.ask("Wake", is_one_turn=True) == (0, "", "")
     (bench.project / "go").touch()
@@ -169,7 +181,7 @@ def test_opencode_hook_wakes_a_session_that_stays_when_a_task_ends(bench: Bench,
 
 
 def test_opencode_sub_agents_are_listed_and_receive_no_notice(bench: Bench, client: Client) -> None:
-    """A sub-agent is listed until the client reports that no sub-agent runs."""
+    """A sub-agent is listed until the client reports that no sub-agent runs. It receives no notice."""
     task = ended(bench)
     assert context(client.call("session.created", agent_id=CHILD["id"], children=[CHILD])) == ""
     assert client.call("tool.execute.after", agent_id=CHILD["id"], has_read=True) == {}
@@ -182,7 +194,10 @@ def test_opencode_sub_agents_are_listed_and_receive_no_notice(bench: Bench, clie
 
 
 def test_opencode_sub_agent_is_unknown_and_then_lost_when_its_client_died(bench: Bench, client: Client) -> None:
-    """The hand-off of the resumed session names the sub-agent, although no task runs."""
+    """If the client died, its sub-agent is unknown and later lost.
+
+    The hand-off of the resumed session names the sub-agent, even if no task runs.
+    """
     client.call("session.created", agent_id=CHILD["id"], children=[CHILD])
     client.end()
     later = Client(bench)
@@ -200,7 +215,10 @@ def test_opencode_sub_agent_is_unknown_and_then_lost_when_its_client_died(bench:
 
 
 def test_opencode_dispose_ends_a_session_only_when_the_process_ends(bench: Bench, client: Client) -> None:
-    """OpenCode also disposes of its sessions when it only reloads its configuration."""
+    """The event that OpenCode disposes of a session ends the session only if the process ends.
+
+    OpenCode also disposes of its sessions when it reloads its configuration.
+    """
     foreground = bench.launch("sleep 600", "--session", MINE, "--foreground")
     client.call("dispose", reason="dispose")
     ended(bench)  # this task takes longer than ending a session would take
@@ -212,7 +230,7 @@ def test_opencode_dispose_ends_a_session_only_when_the_process_ends(bench: Bench
 
 
 def test_opencode_session_ends_at_once_when_it_is_deleted(bench: Bench, client: Client) -> None:
-    """Only the deleted session ends. Other sessions of the process go on."""
+    """A deleted session ends at once. Other sessions of the process do not end."""
     client.call("chat.message", OTHER, source="startup")
     client.call("session.deleted", OTHER, reason="deleted")
     wait_until(lambda: sessions(bench)[OTHER]["end_reason"] == "deleted", "the end of the session")
@@ -220,7 +238,7 @@ def test_opencode_session_ends_at_once_when_it_is_deleted(bench: Bench, client: 
 
 
 def test_opencode_guard_rewrites_only_when_no_permission_rule_applies(bench: Bench, client: Client) -> None:
-    """The guard rewrites a command if the plugin reports that the client asks no person."""
+    """The guard rewrites a command only if the plugin reports that the client asks no person for permission."""
     given: dict[str, Any] = {"tool_name": "bash", "tool_input": {"command": "nohup make &", "description": "x"}}
     assert "has no record" in context(client.call("tool.execute.before", asks_nobody=True, **given))
     words = [*bench.command("hook", "opencode", "tool.execute.before"), "--guard", "rewrite"]

@@ -1,7 +1,7 @@
-"""Snapshots and counts of commits execute nothing that a repository configures.
+"""Snapshots and counts of commits execute no program that a repository configures.
 
-In the test repository, every way in which git would run a program runs one script, which writes a mark. The tests first
-check that git itself runs the script. Otherwise they would prove nothing.
+In the test repository, every way in which git would run a program runs one script, which writes a file named `mark`.
+The first test checks that git itself runs the script, because otherwise the other tests would prove nothing.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Trap:
         self.tree.write("a", "3\n")
 
     def is_sprung(self, *words: str) -> bool:
-        """Return whether git itself runs the script for this command."""
+        """Run a git command, and return whether git has run the script."""
         self.mark.unlink(missing_ok=True)
         subprocess.run(["git", *words], cwd=self.tree.path, env=ENVIRON, check=False, capture_output=True, timeout=60)
         sprung = self.mark.exists()
@@ -102,12 +102,12 @@ class Trap:
 
 @pytest.fixture
 def trap(tmp_path: Path) -> Trap:
-    """Return a repository whose configuration runs a script."""
+    """Return a repository whose configuration makes git run the script."""
     return Trap(tmp_path)
 
 
 def state(trap: Trap, head: str) -> GitState:
-    """Return the state of the repository with HEAD at a given commit."""
+    """Return the git state of the test repository, with HEAD set to a given commit."""
     git = take_quick(str(trap.tree.path)).git
     assert git is not None
     return git.but(head=head)
@@ -119,12 +119,12 @@ def state(trap: Trap, head: str) -> GitState:
     ids=lambda each: each[0],
 )
 def test_git_runs_the_script_of_the_trap(trap: Trap, words: tuple[str, ...]) -> None:
-    """Git runs the script as configured monitor, filter, converter and transport."""
+    """Git itself runs the configured script, as file monitor, filter, converter and transport."""
     assert trap.is_sprung(*words)
 
 
 def test_snapshot_executes_nothing_of_the_repository(trap: Trap) -> None:
-    """The snapshots and their comparison see the change without running the script."""
+    """Snapshots and their comparison find a change without running the script."""
     place = str(trap.tree.path)
     take_quick(place)
     before = take_full(place)
@@ -136,7 +136,7 @@ def test_snapshot_executes_nothing_of_the_repository(trap: Trap) -> None:
 
 @pytest.mark.parametrize("how", ["auto", "watch", "compare"])
 def test_task_is_observed_without_executing_anything_of_the_repository(trap: Trap, bench: Bench, how: str) -> None:
-    """The script runs neither for the task nor when its notice is read after changes."""
+    """A task is observed, and its notice is read after changes, without running the script."""
     task = bench.launch("sleep 0.3; echo 4 > a", "--observe", how, "--session", "s-1", cwd=trap.tree.path)
     bench.run("wait", task, "--no-ack", cwd=trap.tree.path)
     wait_until(lambda: os.path.exists(bench.files(task).compared), "the comparison")
@@ -148,7 +148,7 @@ def test_task_is_observed_without_executing_anything_of_the_repository(trap: Tra
 
 
 def test_measure_distance_executes_nothing_of_the_repository(trap: Trap) -> None:
-    """Commits are counted, or an object is reported as missing, and the script does not run."""
+    """`measure_distance` counts commits, or reports a missing object, without running the script."""
     assert measure_distance(state(trap, trap.first), state(trap, trap.second)) == Distance(ahead=1, behind=0)
     assert measure_distance(state(trap, trap.second), state(trap, trap.first)) == Distance(ahead=0, behind=1)
     assert measure_distance(state(trap, MISSING), state(trap, trap.second)) is None
@@ -157,14 +157,14 @@ def test_measure_distance_executes_nothing_of_the_repository(trap: Trap) -> None
 
 
 def test_measure_distance_reads_no_configuration_of_the_repository(trap: Trap) -> None:
-    """Commits are counted although the repository's configuration is malformed."""
+    """`measure_distance` counts commits even if the repository's configuration is malformed."""
     then, now = state(trap, trap.first), state(trap, trap.second)
     (trap.tree.path / ".git" / "config").write_text("[no configuration\n")
     assert measure_distance(then, now) == Distance(ahead=1, behind=0)
 
 
 def test_measure_distance_ignores_the_environment_of_its_caller(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Git gets no configuration from the process that reads a notice."""
+    """`measure_distance` gives git no configuration from the environment of its caller."""
     for name, text in {
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "core.pager",
@@ -180,7 +180,7 @@ def test_measure_distance_ignores_the_environment_of_its_caller(trap: Trap, monk
 
 
 def test_measure_distance_counts_commits_of_the_history(tmp_path: Path) -> None:
-    """The numbers are right for diverged commits, SHA-256 and a shallow clone as well."""
+    """`measure_distance` returns the right numbers for diverged commits, for SHA-256 and for a shallow clone."""
     trees = [Worktree(tmp_path / kind, f"--object-format={kind}") for kind in ("sha1", "sha256")]
     for tree in trees:
         base = tree.commit(a="1\n")
@@ -209,14 +209,14 @@ def test_measure_distance_counts_commits_of_the_history(tmp_path: Path) -> None:
 
 
 def test_measure_distance_gives_up_when_the_object_store_hangs(trap: Trap) -> None:
-    """If the file `shallow` is a pipe, the call returns None after its timeout."""
+    """If the file `shallow` is a pipe, `measure_distance` returns None after its timeout."""
     shallow = trap.tree.path / ".git" / "shallow"
     os.mkfifo(shallow)
     assert measure_distance(state(trap, trap.first), state(trap, trap.second), 0.3) is None
 
 
 def test_measure_distance_returns_none_when_git_is_missing(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commits are not counted without git, but snapshots are taken."""
+    """Without git, `measure_distance` returns None. Snapshots are taken even without git."""
     now, then = state(trap, trap.second), state(trap, trap.first)
     monkeypatch.setenv("PATH", "/nonexistent")
     assert measure_distance(then, now) is None

@@ -1,4 +1,4 @@
-"""The repository that the tests of effects share."""
+"""The repository that all tests of effects use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def repo(bench: Bench) -> Path:
-    """Make the project a repository: three tracked files have an uncommitted fix, and one has none."""
+    """Make the project a repository. Three tracked files have an uncommitted fix, and one tracked file has none."""
     bench.env.update(
         **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "t"),
         **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "t@example.org"),

@@ -1,4 +1,4 @@
-"""The paths that a task changed, created, moved or removed, and the gaps in what is known of them."""
+"""The paths that a task changed, created, moved or removed, and the gaps in its effects."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
 def test_effects_distinguish_restored_from_changed_files(
     bench: Bench, text: str, restored: list[str], changed: list[str]
 ) -> None:
-    """A file that was changed and restored is listed apart from a file that stayed changed."""
+    """The effects list changed and restored files under `restored`, and files that stayed changed under `changed`."""
     found = touched(bench, text)
     assert (found["level"], found["gaps"]) == ("observed", [])
     assert sorted(found["restored"]) == sorted(paths(bench, *restored))
@@ -107,9 +107,10 @@ def test_effects_distinguish_restored_from_changed_files(
 def test_file_in_a_replaced_directory_is_created_only_if_the_old_directory_lacked_it(
     bench: Bench, text: str, changed: list[str], created: list[str]
 ) -> None:
-    """A file in the new directory is created if the old directory, moved within the tree, has no such file.
+    """If a task replaces a directory, only files that the old directory did not have are listed as created.
 
-    If the old directory was moved out of the tree, its files are unknown, and the file is not listed as created.
+    If the task moved the old directory out of the project, its files are unknown. Then no file of the new directory is
+    listed as created.
     """
     found = touched(bench, text)
     assert (found["changed"], found["created"]) == (paths(bench, *changed), paths(bench, *created))
@@ -118,7 +119,10 @@ def test_file_in_a_replaced_directory_is_created_only_if_the_old_directory_lacke
 @pytest.mark.parametrize("name", ["dir", "../project"])
 @pytest.mark.usefixtures("repo")
 def test_directory_changed_outside_the_tree_is_restored_with_a_gap(bench: Bench, name: str) -> None:
-    """A directory that is moved out of the tree, changed there and moved back counts as restored, but with a gap."""
+    """A directory that a task moves out of the project and back is listed as restored.
+
+    The effects also name a gap, because changes in the directory were not seen while it was outside.
+    """
     place = (bench.project / name).resolve()
     found = touched(bench, f"cd ..; mv {place} aside; echo x > aside/new; mv aside {place}")
     assert (found["level"], len(found["gaps"])) == ("partial", 1)
@@ -139,7 +143,10 @@ def test_directory_changed_outside_the_tree_is_restored_with_a_gap(bench: Bench,
 def test_new_name_in_a_directory_made_by_the_task_is_recorded_as_absent_before(
     bench: Bench, steps: list[str], new: list[bool]
 ) -> None:
-    """A name in a directory that the task made is new, unless the task moved or linked a file there."""
+    """If a task creates a file in a directory that it made, the journal says that the file did not exist before.
+
+    The journal does not say so for a file that a move or a link brought into the directory.
+    """
     program = (
         "import os, time\n"
         "def sleep(): time.sleep(0.02)  # longer than anything is remembered\n"
@@ -155,7 +162,10 @@ def test_new_name_in_a_directory_made_by_the_task_is_recorded_as_absent_before(
 
 @pytest.mark.usefixtures("repo")
 def test_removed_files_of_others_are_recorded_in_a_directory_made_by_the_task(bench: Bench) -> None:
-    """The journal records that files existed which another process put into the directory and the task removed."""
+    """If a task removes files that another process put into the task's directory, the journal records the removal.
+
+    The journal also records that these files existed before.
+    """
     text = "mkdir at; touch at/own; while [ ! -e at/last ]; do sleep 0.01; done; rm at/*"
     task = bench.launch(text)
     wait_until((bench.project / "at/own").exists, "the directory")
@@ -170,7 +180,7 @@ def test_removed_files_of_others_are_recorded_in_a_directory_made_by_the_task(be
 @pytest.mark.parametrize("name", ["../second", "second"])
 @pytest.mark.usefixtures("repo")
 def test_write_to_a_file_with_several_names_is_a_gap(bench: Bench, name: str) -> None:
-    """After a write through a hard link, one gap says that the other names of the file changed too."""
+    """If a task writes through a hard link, one gap says that the file changed under all its names."""
     found = touched(bench, f"ln other.py {name}; echo more >> {name}; echo more >> {name}; rm {name}")
     gap = "it wrote to a file with several names (hard links): the file changed under all its names"
     assert (found["level"], found["gaps"]) == ("partial", [gap])
@@ -202,7 +212,10 @@ def test_write_to_a_file_with_several_names_is_a_gap(bench: Bench, name: str) ->
 def test_write_through_a_symbolic_link_is_attributed_to_its_target(
     bench: Bench, repo: Path, program: str, changed: list[str], created: list[str]
 ) -> None:
-    """An open follows symbolic links as the kernel does, and an operation on the name does not follow them."""
+    """A write through a symbolic link is listed as a change of the link's target.
+
+    A removal or a rename of the link is listed as a change of the link itself.
+    """
     (repo / "new").mkdir()
     for name, target in (("link", "other.py"), ("chain", "new/../link"), ("dangling", "new/made")):
         (repo / name).symlink_to(target)
@@ -214,7 +227,10 @@ def test_write_through_a_symbolic_link_is_attributed_to_its_target(
 
 @pytest.mark.usefixtures("repo")
 def test_file_written_with_the_same_content_is_rewritten(bench: Bench) -> None:
-    """A file that is written with its old content is listed, because tools that compare times see a change."""
+    """A file that is written with its old content is listed as rewritten.
+
+    Tools that compare file times see such a file as changed.
+    """
     found = touched(bench, "cp other.py kept; cp kept other.py; cp other.py kept; mv kept other.py; : >> a.py")
     assert (found["windows"], found["rewritten"]) == ([], paths(bench, "other.py"))
     assert (found["shared"], found["summary"]) == (True, "1 file written, same content")
@@ -222,7 +238,7 @@ def test_file_written_with_the_same_content_is_rewritten(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_file_created_and_removed_by_the_task_is_not_listed(bench: Bench) -> None:
-    """The effects list a created file that still exists, and no file that the task removed again."""
+    """The effects list a created file that still exists, but no created file that the task removed again."""
     elsewhere = bench.root / "elsewhere"
     found = touched(bench, f"echo x > made; echo y > gone; rm gone; echo z > {elsewhere}")
     assert (found["created"], found["changed"], found["windows"]) == (paths(bench, "made"), [], [])
@@ -231,7 +247,10 @@ def test_file_created_and_removed_by_the_task_is_not_listed(bench: Bench) -> Non
 
 @pytest.mark.usefixtures("repo")
 def test_files_outside_of_the_project_are_listed_only_when_changed(bench: Bench, lasting: Path) -> None:
-    """Failed calls, temporary files and files that were opened but not written are not listed under `outside`."""
+    """The list `outside` has only files that the task changed.
+
+    Failed calls, temporary files, and files that the task opened but did not write are not in the list.
+    """
     (lasting / "there").mkdir()
     for file in ("written", "opened", "moved", "removed"):
         (lasting / file).write_text("x\n")
@@ -254,7 +273,10 @@ EXCHANGE = "import ctypes; assert ctypes.CDLL(None).renameat2(-100, b'{}', -100,
 
 @pytest.mark.parametrize(("one", "other", "gaps"), [("dir", "dir2", 1), ("a.py", "b.py", 0)])
 def test_directories_that_exchange_names_are_a_gap(bench: Bench, repo: Path, one: str, other: str, gaps: int) -> None:
-    """Writes into exchanged directories cannot be followed, so they are a gap. Exchanged files are followed."""
+    """If two directories exchange their names, the effects name a gap, because writes into them cannot be followed.
+
+    If two files exchange their names, there is no gap.
+    """
     shutil.copytree(repo / "dir", repo / "dir2")
     exchange = f"{sys.executable} -c {shlex.quote(EXCHANGE.format(one, other))}"
     found = touched(bench, f"{exchange}; echo x >> {'dir/c.py' if gaps else one}; {exchange}")
@@ -262,9 +284,10 @@ def test_directories_that_exchange_names_are_a_gap(bench: Bench, repo: Path, one
 
 
 def test_large_file_with_equal_size_and_time_is_not_restored(bench: Bench, repo: Path) -> None:
-    """A large file that was written is changed with a gap, although its size and time are the old ones.
+    """A large file that was written is listed as changed, even if its size and time are the old ones.
 
-    A large file that was only moved away and back is restored.
+    The effects name a gap, because the content of a large file is not read. A large file that was only moved away and
+    back is listed as restored.
     """
     for name in ("large", "moved"):
         (repo / name).write_bytes(bytes(5 << 20))
@@ -279,7 +302,10 @@ def test_large_file_with_equal_size_and_time_is_not_restored(bench: Bench, repo:
 
 
 def test_files_removed_by_the_caller_after_the_ending_are_not_gone(bench: Bench, repo: Path) -> None:
-    """If the caller removes very many files before the last snapshot, they stay listed as created or changed."""
+    """Files that the caller removes after the task's end stay listed as created or changed.
+
+    This holds for very many files, and if the last snapshot is taken only after the removal.
+    """
     made, written = 3000, [repo / "many" / f"{number}" for number in range(300)]
     written[0].parent.mkdir()
     for path in written:
@@ -304,7 +330,10 @@ def test_files_removed_by_the_caller_after_the_ending_are_not_gone(bench: Bench,
 
 @pytest.mark.usefixtures("repo")
 def test_files_created_and_then_moved_are_listed_by_their_last_name(bench: Bench) -> None:
-    """Files of a renamed directory are listed below its new name, even if another process has removed them since."""
+    """Files in a directory that the task created and renamed are listed below the new name of the directory.
+
+    This also holds if another process has removed the files since.
+    """
     task = bench.launch("mkdir -p build.tmp/in; echo 1 > build.tmp/in/a; echo 2 > build.tmp/b; mv build.tmp build")
     bench.run("wait", task)
     shutil.rmtree(bench.project / "build")
@@ -317,7 +346,10 @@ def test_files_created_and_then_moved_are_listed_by_their_last_name(bench: Bench
 
 
 def test_moved_directory_is_one_entry_of_the_effects(bench: Bench, repo: Path) -> None:
-    """If a task renames a directory, the effects list the directory, and `guard` is not clear for the files in it."""
+    """If a task renames a directory, the effects have one entry for the directory.
+
+    `guard` is not clear for files in the directory.
+    """
     (repo / "dir" / "d.py").write_text("old\n")
     task = bench.launch(f"git mv dir core; echo new >>core/c.py; touch done; {until('go')}; false")
     wait_until((repo / "done").exists, "the edit")
@@ -333,7 +365,10 @@ def test_moved_directory_is_one_entry_of_the_effects(bench: Bench, repo: Path) -
 
 
 def test_directory_missing_in_the_first_snapshot_is_not_unattributed(bench: Bench, repo: Path) -> None:
-    """The task moves a directory away before the first snapshot, and back later. The directory counts as restored."""
+    """A directory that was absent during the first snapshot is listed as restored, and not as unattributed.
+
+    The task moves the directory away before the snapshot, and moves it back later.
+    """
     (repo / "dir" / "deep").mkdir()
     (repo / "dir" / "deep" / "x").touch()
     subprocess.run(["git", "add", "dir"], cwd=repo, check=True)
@@ -350,7 +385,10 @@ def test_directory_missing_in_the_first_snapshot_is_not_unattributed(bench: Benc
 
 @pytest.mark.usefixtures("repo")
 def test_bound_unix_socket_is_listed_as_created(bench: Bench) -> None:
-    """A bind to a path creates a name. A bind to a port or to an abstract socket creates none."""
+    """A Unix socket that is bound to a path is listed as created.
+
+    A bind to a port or to an abstract socket adds no entry.
+    """
     text = "import socket as s; s.socket(s.AF_UNIX).bind('dir/door'); s.socket(s.AF_UNIX).bind('\\0dir/none')"
     found = touched(bench, f"{sys.executable} -c \"{text}; s.socket().bind(('127.0.0.1', 0))\"")
     assert (found["level"], found["created"], found["gaps"]) == ("observed", paths(bench, "dir/door"), [])
@@ -358,7 +396,7 @@ def test_bound_unix_socket_is_listed_as_created(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_effects_state_how_the_task_was_observed(bench: Bench) -> None:
-    """`--observe compare` reports only the net effect, as `compared`. `--observe off` reports `unknown`."""
+    """With `--observe compare`, the effects have the level `compared`. With `--observe off`, the level is `unknown`."""
     found = touched(bench, "git commit -q -a -m second", "--observe", "compare")
     assert (found["level"], "HEAD moved" in found["summary"]) == ("compared", True)
     assert touched(bench, "git commit -q --allow-empty -m x", "--observe", "off")["level"] == "unknown"
@@ -384,7 +422,7 @@ subprocess.run(["sh", "-c", "sh -c 'touch deep' & touch child; wait"], check=Tru
 
 
 def test_names_of_any_bytes_are_listed_unchanged(bench: Bench, repo: Path) -> None:
-    """The effects keep names with newlines, tabs, backslashes and bytes that are no UTF-8."""
+    """The effects list file names with newlines, tabs, backslashes and bytes that are not UTF-8 without a change."""
     names = [b"new\nline", b"t\tab", b"back\\slash\\n", b"by\xfftes", "h\u00e9".encode()]
     program = f"import os\nfor name in {names!r}: os.close(os.open(name, os.O_CREAT | os.O_WRONLY))\n"
     (repo / "program.py").write_text(program)

@@ -41,9 +41,11 @@ print("done")
 
 @pytest.mark.parametrize("who", ["keeper", "witness"])
 def test_command_succeeds_when_the_keeper_or_the_witness_is_killed(bench: Bench, who: str) -> None:
-    """After a kill at a random moment, the command succeeds. Only a killed keeper leaves an unobserved time.
+    """A command succeeds if its keeper or its witness is killed at a random time.
 
-    The variable `KILLS` sets the number of kills. A run with `KILLS=175` takes too long for a usual test run.
+    If the keeper is killed, the effects say since when the command was not observed. If the witness is killed, there is
+    no such gap. The variable `KILLS` sets the number of kills. A run with `KILLS=175` takes too long for a usual test
+    run.
     """
     (bench.project / "busy.py").write_text(BUSY)
     chance = random.Random(who)
@@ -62,7 +64,7 @@ def test_command_succeeds_when_the_keeper_or_the_witness_is_killed(bench: Bench,
 
 
 def test_observation_continues_for_processes_left_running(bench: Bench, repo: Path) -> None:
-    """The effects of an ended task also list the files that a process left running creates later."""
+    """If an ended task left a process running, its effects also list files that this process creates later."""
     program = "setsid sh -c 'touch up; while ! [ -e go ]; do sleep 0.05; done; echo late > late; touch finished' &"
     task = bench.launch(f"{program} {until('up')}")  # during an exec, a process has no command line
     bench.run("wait", task)
@@ -75,7 +77,10 @@ def test_observation_continues_for_processes_left_running(bench: Bench, repo: Pa
 
 
 def test_inner_task_and_tracer_run_inside_an_observed_task(bench: Bench) -> None:
-    """The kernel refuses a second listener, so an inner task runs unobserved and reports why."""
+    """A task and strace work inside an observed task.
+
+    The kernel refuses a second listener. So the inner task is not observed, and its effects give this reason.
+    """
     inner = " ".join(bench.command("run", "--wait", "20s", "--json"))
     task = bench.launch(f"{inner} true; strace -f -o trace true; cat trace | tail -1")
     bench.run("wait", task)
@@ -86,7 +91,10 @@ def test_inner_task_and_tracer_run_inside_an_observed_task(bench: Bench) -> None
 
 
 def test_observed_calls_do_not_fail_under_frequent_signals(bench: Bench) -> None:
-    """With a handler that restarts calls and a thousand signals per second, no system call fails."""
+    """No system call of an observed program fails when the program receives a thousand signals per second.
+
+    The program's signal handler is set to restart interrupted calls.
+    """
     program = """
 import os, signal
 signal.signal(signal.SIGALRM, lambda *_: None)
@@ -128,7 +136,7 @@ def test_cancel_ends_a_command_that_waits_for_the_observer(bench: Bench) -> None
 
 @pytest.mark.root
 def test_task_of_an_unprivileged_user_is_observed(outsider: Outsider) -> None:
-    """Without privileges, a task is observed, and NoNewPrivs is set for its processes."""
+    """A task of a user without privileges is observed. The flag NoNewPrivs is set for its processes."""
     (outsider.root / "state" / "mine").mkdir()
     os.chown(outsider.root / "state" / "mine", 65534, 65534)
     program = "git init -q . && echo a > a && mv a b && grep NoNewPrivs /proc/self/status"
@@ -140,7 +148,10 @@ def test_task_of_an_unprivileged_user_is_observed(outsider: Outsider) -> None:
 
 @pytest.mark.root
 def test_set_id_program_that_the_command_names_keeps_its_privileges(outsider: Outsider) -> None:
-    """If the command or its script names a set-id program, the task is not observed, and the effects say why."""
+    """If a command or its script names a set-id program, the program runs with its privileges.
+
+    The task is not observed, and the effects say why.
+    """
     place = outsider.root / "state" / "mine"
     place.mkdir()
     os.chown(place, 65534, 65534)
@@ -154,9 +165,9 @@ def test_set_id_program_that_the_command_names_keeps_its_privileges(outsider: Ou
 
 @pytest.mark.root
 def test_hidden_set_id_program_is_reported_and_keeps_its_privileges_the_next_time(outsider: Outsider) -> None:
-    """A set-id program that the text hides runs without its privileges, and the effects report this.
+    """A set-id program that the command's text does not name runs without its privileges, and the effects say so.
 
-    A later command whose text names the program is not observed.
+    A later task whose text names the program is not observed, so the program keeps its privileges.
     """
     place = outsider.root / "state" / "mine"
     place.mkdir()

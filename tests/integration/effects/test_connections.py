@@ -1,4 +1,4 @@
-"""The network connections of a task."""
+"""The effects list the network connections of a task."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ assert ctypes.CDLL(None).connect(one.fileno(), bytes(16), 16) == 0
 def test_connect_to_a_missing_socket_is_not_listed(bench: Bench) -> None:
     """A connect to a path without a socket, or without an address, is not listed as a connection.
 
-    Most programs try a name service's socket, which most machines do not have.
+    Most programs try to reach the socket of a name service daemon, which does not exist on most machines.
     """
     program = bench.root / "connects.py"
     program.write_text(CONNECTS)
@@ -69,7 +69,7 @@ for name in sys.argv[1:]:
 
 
 def test_connections_are_summarized_as_made_or_tried(bench: Bench) -> None:
-    """The observer does not see whether a server answered, so the summary says "made or tried"."""
+    """The summary calls connections "made or tried", because the observer does not see whether a server answered."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as door:
         port = server.getsockname()[1]
         door.bind(str(bench.project / "door"))

@@ -1,4 +1,4 @@
-"""Changes after a task or by other processes, which are no effects of the task."""
+"""Changes after a task, or by other processes, are not listed as effects of the task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 
 def test_drift_covers_written_files_outside_of_a_repository(bench: Bench, lasting: Path) -> None:
-    """Without a repository, drift still names files that the task wrote and that changed afterwards."""
+    """Without a repository, drift names files that the task wrote and that changed after the task."""
     task = bench.launch("echo x > kept; echo x > changed; echo x > removed", "--cwd", str(lasting))
     bench.run("wait", task)
     assert bench.show(task)["drift"]["moved"] is False
@@ -49,7 +49,7 @@ def test_commits_after_the_task_are_drift(bench: Bench, repo: Path) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_git_status_after_the_task_is_no_drift(bench: Bench) -> None:
-    """`git status` writes into the git directory, which the task has touched, but this is no drift."""
+    """A `git status` after the task is not reported as drift, although it writes into the git directory."""
     task = bench.launch("git stash push -q; sleep 0.3; git stash pop -q", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     wait_until(lambda: bench.show(task)["effects"]["unattributed"] is not None, "the last snapshot")
@@ -59,7 +59,7 @@ def test_git_status_after_the_task_is_no_drift(bench: Bench) -> None:
 
 
 def test_changes_by_others_after_a_restore_are_unattributed(bench: Bench, repo: Path) -> None:
-    """Files that the task stashed and popped, and that another process changes later, are not the task's changes."""
+    """If another process changes files that the task has stashed and popped, the changes are unattributed."""
     text = f"git stash push -q; git stash pop -q; {until('go')}; sed -i s/old/new/ other.py"
     task = bench.launch(text, "--session", "s-1")
     wait_until(lambda: len(bench.json("effects", task)["restored"]) == 3, "the pop")
@@ -87,7 +87,7 @@ def test_changes_by_others_after_a_restore_are_unattributed(bench: Bench, repo: 
 def test_write_through_an_open_descriptor_after_a_truncation_is_attributed_to_the_task(
     bench: Bench, repo: Path, begin: str
 ) -> None:
-    """If another program empties a log that the task's server still writes, the log remains a change by the task."""
+    """If a log is emptied while the task's server has it open, later writes of the server are changes by the task."""
     (repo / "log").touch()
     task = bench.launch(f"{begin}; /bin/true; touch go; {until('done')}")
     bench.run("wait", task, "--no-ack")
@@ -113,7 +113,10 @@ def test_file_open_in_a_process_left_running_is_a_gap(bench: Bench, repo: Path, 
 
 
 def test_change_after_a_short_command_is_drift(bench: Bench, repo: Path) -> None:
-    """A command that ended before the first snapshot has no list of files, so a later change is found by its time."""
+    """A change after a very short command is reported as drift.
+
+    The command ended before the first snapshot, so there is no list of files, and the file's time shows the change.
+    """
     begin(bench, "s-1")
     task = bench.launch("cat other.py", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
@@ -179,16 +182,16 @@ for name in ("a.py", "", "b.py", "other.py"):
         os._exit(77)
     os.waitpid(child, 0)
 """
-"""Four children with one process id, one after another: two programs write, one does not, and a fork writes."""
+"""A program that starts four children with one process id. Two execute a program that writes, and one writes itself."""
 
 
 @pytest.mark.root
 @pytest.mark.usefixtures("repo")
 @pytest.mark.parametrize("pause", ["0.02", "0.2"])
 def test_write_is_attributed_to_the_process_that_has_the_id_at_the_time(bench: Bench, pause: str) -> None:
-    """If a process id is reused, each write is attributed to the right command line.
+    """If a process id is reused, each write is attributed to the process that had the id at the time of the write.
 
-    This also holds when the observer no longer has a cached descriptor of the earlier process.
+    This also holds if the observer has a cached descriptor of the earlier process.
     """
     (bench.root / "numbers.py").write_text(SAME_NUMBER)
     task = bench.launch(f"exec {sys.executable} -B ../numbers.py {pause}")

@@ -40,7 +40,7 @@ def test_gitignore_and_github_are_no_git_state(bench: Bench, repo: Path) -> None
     ],
 )
 def test_every_kind_of_shared_git_state_is_reported(bench: Bench, text: str, what: str) -> None:
-    """Notes, other refs, replacements, hooks and configuration are reported, as branches and tags are."""
+    """Changes of notes, other refs, replacements, hooks and configuration are reported, as branches and tags are."""
     found = touched(bench, text)
     assert what in " ".join(each["what"] for each in found["git"])
     assert found["shared"]
@@ -49,7 +49,10 @@ def test_every_kind_of_shared_git_state_is_reported(bench: Bench, text: str, wha
 @pytest.mark.usefixtures("repo")
 @pytest.mark.parametrize("text", ["git gc -q", "git pack-refs --all --prune", "git branch one; git gc -q"])
 def test_packed_branches_are_not_reported_as_moved(bench: Bench, text: str) -> None:
-    """`git gc` and `git pack-refs` remove the files of branches, but the branches stay where they were."""
+    """After `git gc` or `git pack-refs`, no branch is reported as moved.
+
+    These commands remove the files of branches, but the branches stay at their commits.
+    """
     git(bench, "tag", "v1")
     found = {each["what"] for each in touched(bench, text)["git"]}
     assert found == {"packed-refs", *(["branch one"] if "one" in text else [])}
@@ -75,7 +78,7 @@ def test_effects_in_other_repositories_name_the_repository(bench: Bench, repo: P
 
 @pytest.mark.usefixtures("repo")
 def test_refs_of_a_bare_repository_are_reported(bench: Bench) -> None:
-    """A new branch and a new tag in a bare repository, which has no worktree, are reported as git state."""
+    """A new branch and a new tag in a bare repository are reported as git state."""
     git(bench, "clone", "-q", "--bare", ".", "bare")
     found = touched(bench, "git branch new; git tag old", "--cwd", str(bench.project / "bare"))
     assert ([each["what"] for each in found["git"]], found["level"]) == (["branch new", "tag old"], "observed")

@@ -1,6 +1,7 @@
-"""The guard: which paths it finds in the texts of commands.
+"""The paths that the guard finds in the texts of commands.
 
-There are many texts, so the tests call the guard in this process. `test_guard_windows.py` uses the command line.
+There are many texts, so the tests call the guard in the test's own process. The tests in `test_guard_windows.py` use
+the command line.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 
 def test_guard_finds_paths_that_a_command_names_indirectly(bench: Bench, repo: Path) -> None:
-    """`guard` finds paths in wildcards, redirections, options and defaults of a command, and names each task once."""
+    """`guard` finds paths in wildcards, redirections, options and default values of a command.
+
+    It names each task once.
+    """
     (repo / "link").symlink_to("other.py")
     git(bench, "add", "link")
     git(bench, "commit", "-q", "-m", "link", "link")
@@ -105,7 +109,7 @@ def test_guard_finds_paths_that_a_command_names_indirectly(bench: Bench, repo: P
 
 
 def test_guard_checks_the_redirections_of_remote_commands(bench: Bench, repo: Path) -> None:
-    """`guard` checks files that the local shell redirects, and not the paths that a remote command names."""
+    """For `ssh h 'cat > x' < a.py`, `guard` checks the local file `a.py`, and not `x`, which is on the remote host."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
     for command in (
@@ -129,7 +133,7 @@ def test_guard_checks_the_redirections_of_remote_commands(bench: Bench, repo: Pa
 
 
 def test_guard_finds_files_in_the_arguments_of_clients_and_databases(bench: Bench, repo: Path) -> None:
-    """`guard` finds files such as `@a.py` for curl, `file://` addresses, and files in commands of database shells."""
+    """`guard` finds files in `@a.py` for curl, in `file://` addresses, and in the commands of database shells."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
     for command in (
@@ -153,7 +157,10 @@ def test_guard_finds_files_in_the_arguments_of_clients_and_databases(bench: Benc
 
 
 def test_guard_is_not_clear_for_commands_that_publish_or_install_the_project(bench: Bench, repo: Path) -> None:
-    """`guard` names the task for commands that publish or install files of the project, and not for queries."""
+    """`guard` names the task for commands that publish, install, check or list the project's files.
+
+    It is clear for commands that do not use these files.
+    """
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
     for command in (
@@ -181,7 +188,10 @@ def test_guard_is_not_clear_for_commands_that_publish_or_install_the_project(ben
 
 
 def test_guard_is_not_clear_for_commands_that_migrate_a_database(bench: Bench, repo: Path) -> None:
-    """`guard` names the task for commands that read the project's migrations, and not for queries."""
+    """`guard` names the task for commands that read the project's migrations.
+
+    It is clear for commands that only query a database.
+    """
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
     for command in (
@@ -197,7 +207,7 @@ def test_guard_is_not_clear_for_commands_that_migrate_a_database(bench: Bench, r
 
 
 def test_guard_names_words_of_a_command_that_it_cannot_read(bench: Bench, repo: Path) -> None:
-    """If a variable may stand for a file of a window, `guard` names the variable and the task."""
+    """If a variable in a command may stand for a file of a window, `guard` names the variable and the task."""
     unreadable = {
         "cat $FILE": ["$FILE"],
         "echo $(<$FILE)": ["$FILE"],

@@ -1,4 +1,4 @@
-"""The guard: which windows it finds, tested with real tasks and the command line."""
+"""The windows that the guard finds, tested with real tasks and the command line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 
 def test_guard_names_the_task_with_a_window_on_a_path(bench: Bench, repo: Path) -> None:
-    """`guard` names the task whose window covers a path, a directory above the path, or a file of a command."""
+    """`guard` names a task with a window on the given path, or on a file below the given directory.
+
+    It also names the task if a given command uses such a file.
+    """
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
     for path, held in (("dir/c.py", [task]), ("dir", [task]), ("other.py", []), (".", [task])):
@@ -46,7 +49,10 @@ def test_guard_names_the_task_with_a_window_on_a_path(bench: Bench, repo: Path) 
 
 
 def test_guard_covers_paths_through_a_link_that_a_task_changed(bench: Bench, repo: Path) -> None:
-    """`guard` names the task for paths through a changed link, but not for the same file by its own path."""
+    """If a task changed a link, `guard` names the task for paths through the link.
+
+    It does not name the task for the path of the file itself.
+    """
     for name in ("one", "two", "two/deep"):
         (repo / name).mkdir()
         (repo / name / "f").write_text(f"{name}\n")
@@ -74,7 +80,10 @@ def test_guard_covers_paths_through_a_link_that_a_task_changed(bench: Bench, rep
 
 @pytest.mark.parametrize("is_first", [False, True])
 def test_guard_names_the_task_with_the_stash_in_every_worktree(bench: Bench, repo: Path, *, is_first: bool) -> None:
-    """All worktrees share one stash, so `guard` names the task for `git stash pop` in another worktree."""
+    """`guard` names the task that has stashed files for `git stash pop` in another worktree.
+
+    All worktrees of a repository share one stash.
+    """
     linked = bench.root / "linked"
     git(bench, "worktree", "add", "-q", str(linked))
     if not is_first:
@@ -98,7 +107,10 @@ def test_guard_names_the_task_with_the_stash_in_every_worktree(bench: Bench, rep
 
 @pytest.mark.parametrize("is_linked", [False, True])
 def test_guard_names_a_switched_branch_for_git_commands_only(bench: Bench, repo: Path, *, is_linked: bool) -> None:
-    """While a task is on another branch, `guard` names the task for git commands, and not for files."""
+    """While a task has switched the branch, `guard` names the task for git commands.
+
+    It is clear for files and for other commands.
+    """
     place = repo
     if is_linked:
         place = bench.root / "linked"
@@ -124,7 +136,7 @@ def test_guard_names_a_switched_branch_for_git_commands_only(bench: Bench, repo:
 
 
 def test_window_in_a_nested_worktree_is_not_reported_in_the_tree_around_it(bench: Bench, repo: Path) -> None:
-    """`guard` names the task for commands in the nested worktree, and not for commands in the outer tree."""
+    """`guard` names the task for commands in the nested worktree, and not for commands in the worktree around it."""
     inner = repo / "worktrees" / "one"
     git(bench, "worktree", "add", "-q", str(inner))
     task = bench.launch(f"mv a.py b.py; {until('go')}; mv b.py a.py", cwd=inner)
@@ -141,7 +153,10 @@ def test_window_in_a_nested_worktree_is_not_reported_in_the_tree_around_it(bench
 
 
 def test_guard_names_files_that_a_failed_task_left_changed_until_they_are_restored(bench: Bench, repo: Path) -> None:
-    """`guard` names a task that died before `git stash pop`. It does not name a task that succeeded."""
+    """`guard` names a task that ended before its `git stash pop`, until a user restores the files.
+
+    It does not name a task that succeeded.
+    """
     died = bench.launch("git stash push -q; kill -9 $$")
     bench.run("wait", died)
     assert f"task {died} has ended and left a.py, b.py, dir/c.py changed" in bench.run("guard", "a.py").stdout
@@ -162,7 +177,7 @@ def test_guard_names_files_that_a_failed_task_left_changed_until_they_are_restor
 
 @pytest.mark.usefixtures("repo")
 def test_window_in_a_nested_repository_is_reported_there(bench: Bench) -> None:
-    """`guard` names the task for a file of a nested repository, although the task runs in the tree around it."""
+    """`guard` names the task for a file of a nested repository, although the task runs in the outer repository."""
     inner = Worktree(bench.project / "inner")
     inner.commit(x="old\n")
     task = bench.launch(f"echo held > inner/x; {until('go')}; echo old > inner/x")
@@ -178,7 +193,10 @@ def test_window_in_a_nested_repository_is_reported_there(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_window_in_another_tree_is_named_with_its_directory(bench: Bench) -> None:
-    """`guard`, `gate` and the hand-off name the directory, because this project has a file of the same name."""
+    """`guard`, `gate` and the hand-off name a window in another worktree with its directory.
+
+    Otherwise the window could be mistaken for the file of the same name in this project.
+    """
     inner = Worktree(bench.project / "inner")
     inner.commit(**{"a.py": "old\n"})
     begin(bench, "s-1")
@@ -202,7 +220,10 @@ def test_window_in_another_tree_is_named_with_its_directory(bench: Bench) -> Non
     ],
 )
 def test_window_is_reported_in_the_repository_that_the_command_enters(bench: Bench, repo: Path, text: str) -> None:
-    """`guard` names a task launched above the repository that enters it by its text, a variable or a script."""
+    """`guard` names a task that was launched above the repository and whose command enters the repository.
+
+    The command enters the repository by its text, by a variable or by a script.
+    """
     rest = f"{until('go')}; git stash pop -q"
     bench.env["THERE"] = str(repo)
     (bench.root / "there").write_text(f"cd {repo}; git stash push -q; {rest}\n")
@@ -217,7 +238,7 @@ def test_window_is_reported_in_the_repository_that_the_command_enters(bench: Ben
 
 
 def test_guard_takes_paths_or_a_command(bench: Bench) -> None:
-    """`guard` exits with 2 if it gets both paths and a command, or neither."""
+    """`guard` exits with 2 if it gets paths and a command, or neither paths nor a command."""
     for words in (("guard",), ("guard", "a", "--command", "ls")):
         refused = bench.run(*words)
         assert (refused.returncode, "guard takes paths, or one command" in refused.stderr) == (2, True)

@@ -23,7 +23,10 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 @pytest.mark.usefixtures("repo")
 def test_notices_name_two_tasks_that_changed_one_file_at_the_same_time(bench: Bench) -> None:
-    """Each notice names the other task, the file and the time span. A task that ran later is not named."""
+    """The notice of each of the two tasks names the other task, the file and the time span.
+
+    The notices do not name a task that ran later.
+    """
     one = bench.launch(f"echo one >> other.py; {until('go')}", "--session", "s-1")
     two = bench.launch(f"echo two >> other.py; echo two > two.py; {until('go')}", "--session", "s-1")
     wait_until(lambda: bench.json("effects", two)["created"], "both tasks to write")
@@ -39,7 +42,10 @@ def test_notices_name_two_tasks_that_changed_one_file_at_the_same_time(bench: Be
 
 @pytest.mark.usefixtures("repo")
 def test_restored_files_are_no_overlap_with_a_task_that_began_later(bench: Bench) -> None:
-    """Files that the first task restored before the second one began are in no overlap, but its other changes are."""
+    """An overlap does not name files that the first task restored before the second task began.
+
+    The overlap names the other files that the two tasks changed.
+    """
     one = bench.launch(f"git stash push -q; git stash pop -q; echo one >> other.py; {until('go')}", "--session", "s-1")
     wait_until(lambda: bench.json("effects", one)["changed"] == paths(bench, "other.py"), "the files to be restored")
     two = bench.launch("git stash push -q -- a.py; git stash pop -q; echo two >> other.py", "--session", "s-2")
@@ -52,13 +58,16 @@ def test_restored_files_are_no_overlap_with_a_task_that_began_later(bench: Bench
 
 
 def told_while_running(bench: Bench, session: str) -> list[dict[str, Any]]:
-    """Return the first notices that a session gets."""
+    """Wait until a session has notices, and return them."""
     wait_until(lambda: bench.json("inbox", "--session", session, "--peek")["notices"], "the notice of the overlap")
     return list(bench.json("inbox", "--session", session)["notices"])
 
 
 def test_two_sessions_are_notified_when_their_tasks_write_in_one_tree(bench: Bench, repo: Path) -> None:
-    """Each session gets one notice when the overlap begins. The notice of the ending then names the files."""
+    """Each of the two sessions gets one notice when its task begins to overlap with the other task.
+
+    The notice of the task's ending then names the files.
+    """
     one = bench.launch(f"echo 1 >> a.py; echo 1 >> other.py; {until('go')}", "--session", "s-1")
     wait_until(lambda: bench.json("effects", one)["changed"], "the first task to write")
     assert bench.json("inbox", "--session", "s-1", "--peek")["notices"] == []
@@ -79,7 +88,10 @@ def test_two_sessions_are_notified_when_their_tasks_write_in_one_tree(bench: Ben
 def test_tasks_in_and_around_a_nested_repository_overlap_when_both_write_there(
     bench: Bench, repo: Path, order: tuple[int, int]
 ) -> None:
-    """A task that writes only to files around the nested repository does not overlap with the task in it."""
+    """Two tasks overlap if both write into the nested repository, wherever they were launched.
+
+    A task that writes only around the nested repository does not overlap with the task in the nested repository.
+    """
     inner = Worktree(repo / "inner")
     inner.commit(x="old\n")
 
@@ -103,7 +115,10 @@ def test_tasks_in_and_around_a_nested_repository_overlap_when_both_write_there(
 
 
 def test_session_gets_one_notice_when_two_of_its_tasks_overlap(bench: Bench, repo: Path) -> None:
-    """The notice names the two tasks that change existing files, and not the tasks that only create new files."""
+    """The session gets one notice about two of its tasks that change existing files.
+
+    The notice does not name tasks that only create new files.
+    """
     launch = [f"echo {n} >> {name}; {until('go')}" for n, name in enumerate(("a.py", "b.py", "new1", "new2"))]
     tasks = [bench.launch(text, "--session", "s-1") for text in launch]
     wait_until(lambda: bench.json("inbox", "--session", "s-1", "--peek")["notices"], "the notice of the overlap")
@@ -134,7 +149,7 @@ def test_overlap_names_files_that_the_session_edited_itself(bench: Bench, repo: 
 
 
 def test_overlap_covers_edits_during_an_earlier_attempt(bench: Bench, repo: Path) -> None:
-    """The notice of the ending names an edit that another session made during the first attempt."""
+    """The notice of the task's ending names an edit that another session made during the first attempt."""
     text = f"echo 1 >> a.py; [ -e go ] || {{ {until('go')}; exit 1; }}"
     task = bench.launch(text, "--retries", "1", "--session", "s-1")
     wait_until(lambda: bench.json("effects", task)["changed"], "the task to write")
@@ -172,7 +187,7 @@ def test_session_edited_requires_paths(bench: Bench) -> None:
 
 
 def test_overlap_covers_a_long_task_that_began_before_many_short_ones(bench: Bench, repo: Path) -> None:
-    """A task that was launched sixty tasks earlier and still runs is named in the overlap."""
+    """The overlap names a task that still runs, even if sixty short tasks were launched after it."""
     long = bench.launch(f"echo 1 >> a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", long)["changed"], "the write of the task")
     client = Outlive(home=str(bench.state))

@@ -1,4 +1,4 @@
-"""Windows of a task: what it has changed and not restored yet, as notices and commands report the change."""
+"""The windows of a task: changes that the task has not restored yet, or restored later."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 
 def moment(text: str) -> float:
-    """Return a time of a JSON document, in seconds."""
+    """Return a time of a JSON document in seconds since the epoch."""
     return datetime.fromisoformat(text).timestamp()
 
 
 @pytest.mark.usefixtures("repo")
 def test_stash_is_a_window_until_the_pop(bench: Bench) -> None:
-    """Stashed files are a window, during the stash and afterwards, with times that are exact to 0.2 seconds."""
+    """Stashed files are listed as a window during the stash and after it.
+
+    The times of the window are exact to 0.2 seconds.
+    """
     begin(bench, "s-2")
     text = f"date +%s.%N; git stash push -q; date +%s.%N; {until('go')}; date +%s.%N; git stash pop -q; date +%s.%N"
     task = bench.launch(text, "--session", "s-1")
@@ -60,7 +63,7 @@ def test_stash_is_a_window_until_the_pop(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_open_window_is_at_the_top_of_the_notice(bench: Bench) -> None:
-    """If a task dies before `git stash pop`, its notice begins with the files that are not restored."""
+    """If a task ends before its `git stash pop`, its notice begins with the files that are not restored."""
     task = bench.launch("git stash push -q; exit 9", "--session", "s-1")
     bench.run("wait", task)
     (notice,) = bench.json("inbox", "--session", "s-1")["notices"]
@@ -71,7 +74,7 @@ def test_open_window_is_at_the_top_of_the_notice(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_head_left_on_another_branch_is_at_the_top_of_the_notice(bench: Bench) -> None:
-    """If a task dies on a new branch, its notice begins with HEAD, although every file has its old content."""
+    """If a task ends on a new branch, its notice begins with HEAD, although every file has its old content."""
     task = bench.launch("git checkout -q -b elsewhere; exit 9", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
@@ -82,7 +85,7 @@ def test_head_left_on_another_branch_is_at_the_top_of_the_notice(bench: Bench) -
 
 
 def test_head_left_in_another_repository_is_named_with_that_repository(bench: Bench, repo: Path) -> None:
-    """If a task leaves HEAD of another repository on a new branch, the notice names that repository."""
+    """If a task leaves HEAD of another repository on a new branch, the task's notice names that repository."""
     git(bench, "clone", "-q", str(repo), str(repo.parent / "lib"))
     text = f"echo new > a.py; cd {repo.parent}/lib && git checkout -q -b elsewhere && echo new > a.py; exit 9"
     task = bench.launch(text, "--session", "s-1")
@@ -92,7 +95,10 @@ def test_head_left_in_another_repository_is_named_with_that_repository(bench: Be
 
 
 def test_notice_says_that_left_files_were_put_back_since(bench: Bench, repo: Path) -> None:
-    """If a user restores the files that a failed task left changed, no output says that they are changed now."""
+    """If a user restores the files that a failed task left changed, the task's notice says so.
+
+    No output says that the files are still changed.
+    """
     task = bench.launch("git stash push -q; exit 9", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     assert bench.ok("effects", task, "--open").startswith("window of 3 files, open for")
@@ -116,7 +122,7 @@ def test_notice_says_that_left_files_were_put_back_since(bench: Bench, repo: Pat
 
 @pytest.mark.usefixtures("repo")
 def test_open_windows_are_unknown_when_the_task_is_not_observed(bench: Bench) -> None:
-    """For a task that is only compared or not observed, `effects --open` answers that its windows are not known."""
+    """With `--observe compare` or `--observe off`, `effects --open` answers that windows are not known."""
     for how in ("compare", "off"):
         task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", "--observe", how)
         answer = bench.ok("effects", task, "--open")
@@ -128,7 +134,7 @@ def test_open_windows_are_unknown_when_the_task_is_not_observed(bench: Bench) ->
 
 
 def test_restored_window_stays_closed_when_another_process_stashes_the_files(bench: Bench, repo: Path) -> None:
-    """After a task's files were restored, a stash of these files by another process is not attributed to the task."""
+    """After a user has restored the files of a task, a later stash of these files is not attributed to the task."""
     task = bench.launch("git stash push -q; exit 9", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     assert not bench.json("guard", "a.py")["clear"]
@@ -145,7 +151,7 @@ def test_restored_window_stays_closed_when_another_process_stashes_the_files(ben
 def test_show_names_the_files_of_each_window(bench: Bench) -> None:
     """`show` prints the files and the command of each window, and the notice refers to `outlive effects`.
 
-    For a task that touched nothing, neither output has such a line.
+    For a task that touched no file, `show` prints no window, and the notice does not refer to `outlive effects`.
     """
     stashed = bench.launch("git stash push -q; git stash pop -q", "--session", "s-1")
     silent = bench.launch("cat a.py", "--session", "s-1")
@@ -160,7 +166,7 @@ def test_show_names_the_files_of_each_window(bench: Bench) -> None:
 
 
 def test_notice_distinguishes_files_of_one_name_by_their_paths(bench: Bench, repo: Path) -> None:
-    """The notice names changed files by their paths in the project, and does not list their directories."""
+    """The notice names changed files by their paths in the project, and does not list directories."""
     for name in ("x/y/index.js", "z/y/index.js", "src/other.py"):
         (repo / name).parent.mkdir(parents=True)
         (repo / name).write_text("old\n")
@@ -173,7 +179,10 @@ def test_notice_distinguishes_files_of_one_name_by_their_paths(bench: Bench, rep
 
 @pytest.mark.usefixtures("repo")
 def test_change_and_restoration_through_one_descriptor_is_a_possible_window(bench: Bench) -> None:
-    """Writes are not observed, so the window covers the whole time in which the file may have differed."""
+    """A file that is changed and restored through one descriptor is listed as a possible window.
+
+    Write calls are not observed, so the window covers the whole time in which the file may have differed.
+    """
     program = """
 import time
 with open("other.py", "r+") as file:
@@ -196,11 +205,14 @@ open("a.py", "r+").close()
 
 
 def test_open_windows_are_unknown_outside_of_a_repository(bench: Bench, lasting: Path) -> None:
-    """Without a repository, contents are not compared. So touched files are counted, and open windows are not known."""
+    """Without a repository, `effects --open` answers that windows are not known, and touched files are only counted.
+
+    Outside of a repository, the contents of files are not compared.
+    """
     (lasting / "f").write_text("x\n")
     task = bench.launch(f"mv f away; echo done; {until(f'{bench.root}/go')}", "--cwd", str(lasting))
     wait_until(lambda: bench.ok("output", task).endswith("done"), "the first move")
-    # The keeper writes the journal a moment after it has answered the call.
+    # The keeper writes the journal shortly after it has answered the call.
     wait_until(lambda: bench.ok("effects", task, "--open").startswith("not known: "), "the journal")
     (bench.root / "go").touch()
     bench.run("wait", task)
@@ -209,7 +221,10 @@ def test_open_windows_are_unknown_outside_of_a_repository(bench: Bench, lasting:
 
 
 def test_effects_say_that_files_in_a_temporary_directory_are_not_reported(bench: Bench, lasting: Path) -> None:
-    """A task without a repository in a temporary directory must not look like one that changed nothing."""
+    """For a task in /tmp without a repository, the effects say that files below /tmp are not reported.
+
+    Otherwise the task would look like a task that changed no file.
+    """
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
         task = bench.launch("echo x > f", "--cwd", place)
         bench.run("wait", task)
@@ -222,7 +237,7 @@ def test_effects_say_that_files_in_a_temporary_directory_are_not_reported(bench:
 @pytest.mark.usefixtures("repo")
 @pytest.mark.parametrize("program", ["/nonexistent/prettier", "a.py", "dir", "a.py/prettier"])
 def test_failed_exec_does_not_change_the_command_of_a_window(bench: Bench, program: str) -> None:
-    """After an exec that failed, a write is attributed to the program that continues to run."""
+    """After a failed exec, a write is attributed to the program that called exec and continues to run."""
     script = "import os, sys\ntry:\n  os.execv(sys.argv[1], ['prettier', '--write', '.'])\nexcept OSError:\n  pass\n"
     (bench.root / "write.py").write_text(script + "open('other.py', 'w').write('x')\n")
     (window,) = touched(bench, f"exec {sys.executable} {bench.root}/write.py {program}")["windows"]
@@ -231,7 +246,10 @@ def test_failed_exec_does_not_change_the_command_of_a_window(bench: Bench, progr
 
 
 def test_second_attempt_keeps_the_window_of_the_first_in_another_repository(bench: Bench, repo: Path) -> None:
-    """Files that the first attempt stashed in a repository outside its text are reported until they are restored."""
+    """The effects of the second attempt list the open window of the first attempt.
+
+    The first attempt stashed files in a repository that the text of the command does not name.
+    """
     again = bench.root / "again"
     text = f"[ -e {again} ] && exit 0; touch {again}; cd $THERE; git stash push -q; exit 1"
     bench.env["THERE"] = str(repo)
@@ -243,7 +261,7 @@ def test_second_attempt_keeps_the_window_of_the_first_in_another_repository(benc
 
 @pytest.mark.usefixtures("repo")
 def test_hand_off_warns_of_a_stash_that_the_command_text_declares(bench: Bench) -> None:
-    """The hand-off warns of a stash in the text of the command before the command executes the stash."""
+    """If the text of a running command has a `git stash`, the hand-off warns of the stash before it is executed."""
     task = bench.launch(f"{until('go')}; git stash push -q; sleep 0.1; git stash pop -q", "--session", "s-1")
     handed = begin(bench, "s-1", "--source", "compact")["hand_off"]
     assert handed["open_windows"] == []
@@ -257,7 +275,7 @@ def test_hand_off_warns_of_a_stash_that_the_command_text_declares(bench: Bench) 
 
 @pytest.mark.usefixtures("repo")
 def test_hand_off_warns_of_declared_effects_of_other_sessions(bench: Bench) -> None:
-    """The hand-off warns of tasks in the project that belong to a parallel session or to an ended session."""
+    """The hand-off warns of tasks in the project that a parallel session or an ended session launched."""
     begin(bench, "s-1", "--pid", str(os.getpid()))
     text = f"{until('go')}; git stash push -q; git stash pop -q"
     task = bench.launch(text, "--session", "s-1")
@@ -281,7 +299,10 @@ def test_hand_off_warns_of_declared_effects_of_other_sessions(bench: Bench) -> N
 
 @pytest.mark.usefixtures("repo")
 def test_hand_off_reports_what_ended_tasks_touched(bench: Bench) -> None:
-    """A hand-off replaces the notices of ended tasks, so it names their restored files and windows."""
+    """The hand-off names the restored files and the windows of ended tasks.
+
+    It does so because it takes the place of the notices of these tasks.
+    """
     begin(bench, "s-1")
     tasks = [bench.launch(text, "--session", "s-1") for text in ("git stash push -q; git stash pop -q", "cat a.py")]
     bench.run("wait", *tasks, "--no-ack")
@@ -299,7 +320,7 @@ def test_hand_off_reports_what_ended_tasks_touched(bench: Bench) -> None:
 
 
 def test_hand_off_counts_open_windows_that_do_not_fit(bench: Bench, repo: Path) -> None:
-    """A hand-off prints three open windows and the number of the others."""
+    """A hand-off prints three open windows, and says how many more windows are open."""
     tasks = [bench.launch(f"echo away > {name}; {until('go')}") for name in (*NAMES, "other.py")]
     for task, name in zip(tasks, (*NAMES, "other.py"), strict=True):
         window_on(bench, task, name)
@@ -313,7 +334,7 @@ def test_hand_off_counts_open_windows_that_do_not_fit(bench: Bench, repo: Path) 
 
 
 def test_repository_moved_away_is_a_window(bench: Bench) -> None:
-    """A moved repository is a window by its own path, until the task has moved the repository back."""
+    """If a task moves a whole repository, its path is a window until the task has moved the repository back."""
     tree = Worktree(bench.project / "tree")
     tree.commit(x="old\n")
     task = bench.launch(f"cd ..; mv tree away; {until('go')}; mv away tree", "--cwd", str(tree.path))
@@ -327,7 +348,7 @@ def test_repository_moved_away_is_a_window(bench: Bench) -> None:
 
 
 def test_window_left_by_an_earlier_attempt_is_in_the_notice(bench: Bench, repo: Path) -> None:
-    """A second attempt that succeeds does not hide the files that the first attempt left stashed."""
+    """The notice names files that the first attempt left stashed, even if the second attempt succeeds."""
     begin(bench, "s-1")
     text = "[ -e .git/second ] && exit; touch .git/second; git stash push -q; exit 1"
     task = bench.launch(text, "--retries", "1", "--session", "s-1")
