@@ -138,6 +138,6 @@ def test_doctor_names_the_file_of_a_managed_policy(claude: Claude, tmp_path: Pat
         f'mount --bind {etc} /etc && exec "$@"'
     )
     found = examined(claude, "unshare", "--mount", "sh", "-c", script, "sh")
-    assert found["hooks"]["why"] == f"/etc/claude-code/managed-settings.json says {name}"
+    assert found["hooks"]["why"] == f"/etc/claude-code/managed-settings.json sets {name}"
     assert found["hooks"]["hint"] == "only the owner of that file can change it"
     assert [found[what]["works"] for what in HOOKED] == [False] * 4
