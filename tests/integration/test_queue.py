@@ -161,9 +161,9 @@ def test_dependents_are_cancelled_when_a_dependency_fails(bench: Bench) -> None:
     shown = bench.show(never)
     assert (shown["reason"], shown["detail"]) == (
         "dependency_failed",
-        f"task {failing}, which it was to run after, is failed",
+        f"it was to run after task {failing}, which is failed",
     )
-    assert bench.show(nor)["detail"] == f"task {never}, which it was to run after, is cancelled"
+    assert bench.show(nor)["detail"] == f"it was to run after task {never}, which is cancelled"
 
 
 def test_launch_is_refused_when_its_dependency_has_failed(bench: Bench) -> None:
@@ -172,7 +172,7 @@ def test_launch_is_refused_when_its_dependency_has_failed(bench: Bench) -> None:
     bench.run("wait", failed)
     done = bench.run("run", "--after", failed, "--", "true")
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"task {failed}, which it was to run after, is failed" in done.stderr
+    assert f"it was to run after task {failed}, which is failed" in done.stderr
     assert bench.json("list")["tasks"][0]["reason"] == "dependency_failed"
 
 

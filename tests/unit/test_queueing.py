@@ -34,7 +34,7 @@ def test_task_may_begin_when_there_are_no_obstacles() -> None:
 def test_task_is_refused_when_a_dependency_has_failed() -> None:
     """The task is refused at once, and does not wait for its other dependencies."""
     turn = plan_turn(obstacles(failed=(("tbad", "failed"),), pending=holders(2)))
-    assert turn.refused == "task tbad, which it was to run after, is failed"
+    assert turn.refused == "it was to run after task tbad, which is failed"
     assert not turn.has_come
 
 

@@ -41,7 +41,7 @@ class Patience(Value):
     idle_s: float = 600.0
     """The limit between two signs of progress, while no tool runs."""
     tool_s: float = 3600.0
-    """The limit while a tool runs."""
+    """The limit between two signs of progress, while a tool runs."""
     linger_s: float = 60.0
     """The limit from the answer until the client exits."""
 

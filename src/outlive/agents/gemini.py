@@ -257,6 +257,9 @@ def _rule_of(rules: dict[str, Any], folder: str) -> object:
 
 
 def _message(error: str) -> str:
-    """Return the message of an error, which may be a response body in brackets."""
+    """Return the message of an error.
+
+    If the text of the error is a response body in brackets, the message is a field of that body.
+    """
     bare = error.removeprefix("[API Error: ").removesuffix("]") if error.startswith("[API Error: ") else error
     return text_field(parse_line(bare.encode()), "error", "message") or bare

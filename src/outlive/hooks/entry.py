@@ -267,7 +267,7 @@ def _start_detached_work(home: Home, event: Event, project: str, response: Respo
     try:
         check_writable(home, PATIENCE_S)
     except Unavailable as error:
-        # The ledger may be only busy. The detached process is started anyway, because it can wait longer than a client.
+        # Perhaps the ledger is only busy. So the detached process is started anyway: it can wait longer than a client.
         response.report_failure(error.message)
     if event.kind == "end":
         from outlive.hooks.events.session_end import end

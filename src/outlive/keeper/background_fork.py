@@ -21,7 +21,7 @@ _NICE = 5
 
 
 class BackgroundFork:
-    """One piece of work, from its fork to its end."""
+    """A forked process that does one piece of work in the background."""
 
     def __init__(self, work: Callable[[], None], keep: tuple[int, ...], *, is_idle: bool = False) -> None:
         """Start the work in a fork that keeps the descriptors in `keep`.

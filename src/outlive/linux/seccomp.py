@@ -140,7 +140,7 @@ CHANGING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _LOAD, _EQUAL, _ANY_BIT, _ALLOW = 0x20, 0x15, 0x45, 0x7FFF0000
 _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
 _PR_SET_NO_NEW_PRIVS = 38
-_DECIDING = 4 | 8  # FAN_CLASS_CONTENT, FAN_CLASS_PRE_CONTENT: fanotify groups for whose answers other processes wait
+_DECIDING = 4 | 8  # FAN_CLASS_CONTENT, FAN_CLASS_PRE_CONTENT: fanotify groups whose answers other processes wait for
 # Calls that are reported only for some arguments. A row has the number of the argument, the kind of test, and the
 # values for the test. An open is reported if it could change a file. Older 32-bit programs use one call, socketcall,
 # for all socket operations. Only its operations bind and connect are reported.

@@ -25,7 +25,8 @@ def act(given: Given) -> int:
     """Claim the notices, print them, and then mark them as presented."""
     if given.follow and given.peek:
         raise UserError(
-            "--follow and --peek cannot be used together", "give only one of them; --follow marks notices as reported"
+            "--follow and --peek cannot be used together",
+            "give --follow, which marks notices as reported, or --peek, which does not",
         )
     context.begin_trace(wanted=given.trace)
     home = context.here()

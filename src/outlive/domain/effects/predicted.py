@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     TouchKind = Literal["path", "git", "packages", "container", "database", "remote", "service", "unknown"]
     DeclaredLevel = Literal["declared", "unknown"]
 
-# A command without any of these strings is not expected to change files that the command did not write itself. So its
-# text need not be parsed.
+# Commands that take away files of others (for instance `git stash`) contain one of these strings. The text of any other
+# command need not be parsed.
 _LETTERS = (
     *("stash", "checkout", "switch", "restore", "bisect", "rebase", "reset", "abort", "apply", "patch", "clean"),
     *("mv ", "cp ", "ln ", "rm -", "read-tree"),

@@ -84,7 +84,7 @@ def plan_turn(obstacles: Obstacles) -> Turn:
     """Return the next step of a queued attempt."""
     if obstacles.failed:
         task, state = obstacles.failed[0]
-        return Turn(refused=f"task {task}, which it was to run after, is {state}")
+        return Turn(refused=f"it was to run after task {task}, which is {state}")
     if obstacles.pending:
         # Wait until any one of the dependencies has ended, and then plan again. If this dependency failed, the attempt
         # will never begin, and need not wait for the other dependencies.

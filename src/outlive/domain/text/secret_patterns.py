@@ -118,8 +118,8 @@ VALUE = (
     r"""|(?P<word>[^\s"'`;&|<>\\]++(?:\\(?!["'nrt])[^\s"'`;&|<>\\]*+)*))"""
 )
 _SAID_NAMES = ("password", "passphrase", "passcode", "api key", "secret key")
-# Sentences that state a password. The signs consist of the name and the verb, because " was" alone occurs in many texts
-# without a password.
+# Sentences that state a password, such as "the password was ...". `SAID_SIGNS`, by which such a line is found, have the
+# noun and the verb, because " was" alone occurs in many texts without a password.
 SAID = (
     rf"""(?ai)(?<![\w-])(?:{"|".join(_SAID_NAMES)}) """
     rf"""(?P<sign>(?:is|was):? ++(?:generated for [^\s:]++: ++)?)`?{VALUE}"""

@@ -1,7 +1,8 @@
 """The end of a headless session's turn: the hook waits for the session's tasks.
 
 A headless client answers one prompt and exits after its turn, possibly before its tasks end. So the hook sleeps until
-no task runs. If the hook blocked the stop at once, the model would take one turn after another without news.
+no task runs. A hook that did not sleep could only refuse the end of the turn. Then the model would take one turn after
+another, although no task has ended.
 """
 
 from __future__ import annotations

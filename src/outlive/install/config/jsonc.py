@@ -114,7 +114,10 @@ def set_member(text: str, path: Sequence[str], value: object) -> str:
 
 
 def carry(there: str, text: str, path: Sequence[str]) -> str:
-    """Copy members from `there` that `text` lacks, in the object under a path."""
+    """Add members of the other text to the object at `path`, if that object lacks them.
+
+    `there` is the other text. Returns the changed `text`.
+    """
     old, new = (find(parse(each), path) if each.strip(_SPACE) else None for each in (there, text))
     if old is None or new is None or old.kind != "object":
         return text

@@ -120,7 +120,10 @@ def _why_openclaw_loads_no_plugin(environ: Mapping[str, str]) -> tuple[str, str]
 
 
 def _value(path: str, *names: str) -> object:
-    """Return a value of a configuration file, or None."""
+    """Return the value under these names in a configuration file.
+
+    Returns None if the file or the value does not exist.
+    """
     text = read(path)
     if not text or not text.strip():
         return None

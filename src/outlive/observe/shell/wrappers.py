@@ -41,7 +41,7 @@ _BEFORE_VERB = frozenset(("-n", "-f", "-p", "--namespace", "--context", "--file"
 def unwrap(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
     """Read the commands that `command` runs, if it is a wrapper.
 
-    Returns False if the caller must add `command` itself, too.
+    Returns False if the caller must add `command` itself to the commands that the text runs.
     """
     words, name = command.words, program_name(command)
     if not name:

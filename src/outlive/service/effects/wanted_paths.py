@@ -135,7 +135,8 @@ def _paths_of(command: Simple, directory: str) -> list[str]:
     )
     from outlive.observe.predict.rule import SEARCHES  # noqa: PLC0415 - imported here, because only `guard --command` needs it
 
-    program = [word for word in command.words[:1] if "/" in word.text]  # a shell finds other programs in PATH
+    # A name without a slash is no path: the shell looks it up in PATH.
+    program = [word for word in command.words[:1] if "/" in word.text]
     words = [word.text for word in (*program, *words_for_files(command), *command.reads)]
     named = [os.path.join(directory, name) for word in words for name in _names_in(word)]
     named += [os.path.join(directory, name) for name in files_in_text(command)]
