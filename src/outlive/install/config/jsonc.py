@@ -114,7 +114,7 @@ def set_member(text: str, path: Sequence[str], value: object) -> str:
 
 
 def carry(there: str, text: str, path: Sequence[str]) -> str:
-    """Add members of the other text to the object at `path`, if that object lacks them.
+    """Add members of another text to the object at `path`, if it lacks them.
 
     `there` is the other text. Returns the changed `text`.
     """

@@ -120,7 +120,7 @@ def _directory_of(command: Simple, known: Program) -> str:
 
 
 def verb_of(command: Simple) -> str:
-    """Return a command's first argument that is neither an option nor an option's value."""
+    """Return the first argument that is neither an option nor an option's value."""
     known = find_program(program_name(command))
     _, at = take_apart(command.words[1:], known.takes if known else frozenset(), leading=True)
     return "".join(word.text for word in command.words[at + 1 : at + 2])
