@@ -69,7 +69,7 @@ def _of_task(
 
 
 def _with_task(method: Callable[..., object]) -> inspect.Signature:
-    """Return the signature of a method of `Task`, with the task as a further argument."""
+    """Return the signature of a method of `Task`, with the task as its first argument."""
     found = inspect.signature(method)
     own, *others = found.parameters.values()
     task = inspect.Parameter("task", inspect.Parameter.POSITIONAL_ONLY, annotation="Task")
@@ -126,7 +126,10 @@ class AsyncOutlive(_OfSync[Outlive]):
     output = _of_task(Task.output)
 
     def session(self, name: str | None = None, *, project: str | os.PathLike[str] | None = None) -> AsyncSession:
-        """Return the agent session that its client calls by this name, in a project."""
+        """Return an agent session of a project.
+
+        `name` is the session's name in its client.
+        """
         return AsyncSession(self._sync.session(name, project=project))
 
     async def follow(self, task: Task, /, *, since: int = 0) -> AsyncIterator[bytes]:
@@ -203,7 +206,7 @@ async def _each(begin: Callable[[], Iterator[R]]) -> AsyncIterator[R]:
         except BaseException as error:  # noqa: BLE001 - the error is raised again in the coroutine that iterates
             pass_on([], error)
         finally:
-            items.close()  # type: ignore[attr-defined]  # every `begin` returns a generator
+            items.close()  # type: ignore[attr-defined]  # `items` is a generator, because every `begin` returns one
 
     threading.Thread(target=ask, daemon=True).start()
     try:

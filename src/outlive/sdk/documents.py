@@ -73,7 +73,7 @@ class AttemptDocument(TypedDict):
 
 
 class LeftRunningDocument(TypedDict):
-    """A process that kept running after its command had ended."""
+    """A process of a task that kept running after the task's command had ended."""
 
     pid: int
     command: str
@@ -237,7 +237,7 @@ class ForeignCommandDocument(TypedDict):
 
 
 class OverlapDocument(TypedDict):
-    """A task, session or client that changed a task's directory tree during the task."""
+    """A task, session or client that changed files of a task's tree during its run."""
 
     task: str | None
     session: str | None

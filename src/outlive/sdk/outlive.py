@@ -77,10 +77,11 @@ class Outlive:
     def __init__(
         self, *, home: str | None = None, session: str | None = None, project: str | os.PathLike[str] | None = None
     ) -> None:
-        """Use the state directory `home`, by default that of the environment.
+        """Set the state directory, session and project for the calls of this object.
 
-        `session` is the agent session that is notified of endings, by default the session in which this program runs.
-        `project` is the directory in which that session works, by default the current directory.
+        `home` is the state directory, by default the one that is set in the environment. `session` is the agent session
+        that is notified of endings, by default the session in which this program runs. `project` is the directory
+        in which that session works, by default the current directory.
         """
         environ = {**os.environ, "OUTLIVE_HOME": home} if home else os.environ
         self._home = open_home(environ)
@@ -115,15 +116,15 @@ class Outlive:
         touches: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
         retain: Span = None,
     ) -> Task:
-        """Launch a task, and return the task once it runs or is queued.
+        """Launch a task, and return the task once the task runs or is queued.
 
         If `command` is a text, it is a line of shell. If it is a sequence, it is a program with its arguments. The task
         has the rights and limits of this thread, and this program's environment with `env` added. The task has no
         terminal. It has no input, unless `stdin` is set and `Task.send` sends input.
 
         If this project already has a task with this `key`, that task is returned. While the task is queued or runs, and
-        after it has succeeded, nothing is started. If the task has ended otherwise, a new attempt is started, unless
-        `key_scope` is `ended`. `Task.was_started` tells whether an attempt was started.
+        after it has succeeded, no attempt is started. If the task has ended in another state, a new attempt is
+        started, unless `key_scope` is `ended`. `Task.was_started` tells whether an attempt was started.
 
         A `foreground` task ends when this process ends. Raises `NotStarted` if the program or the directory does not
         exist. In this case, the task is recorded as failed.
@@ -192,7 +193,7 @@ class Outlive:
         touches: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
         retain: Span = None,
     ) -> Task:
-        """Launch a background agent, and return its task once it runs or is queued.
+        """Launch a background agent, and return its task once the task runs or is queued.
 
         The user's settings decide about arguments that are not given. If the model is unavailable, the models of
         `fallback` are tried, such as `["opus", "codex:gpt-5"]`. `resume` is a task, or a session of the client, that
@@ -280,13 +281,13 @@ class Outlive:
         """Open the ledger and keep it open, so that keepers can open it quickly.
 
         A process that opens the ledger while no other process has the ledger open must read the ledger's log from the
-        start. If this program did not keep the ledger open, every launch and every ending would take this time. A fork
-        closes the ledger (see `outlive.ledger.fork_safety`).
+        start. If this program did not keep the ledger open, every launch and every ending would first read this log. A
+        fork closes the ledger (see `outlive.ledger.fork_safety`).
         """
         self._ledger.put_back(self._ledger.take(utc_now()))
 
     def task(self, task_id: str) -> Task:
-        """Return one task by its id, or by a unique prefix of it."""
+        """Return the task with this id. A unique prefix of the id is enough."""
         return Task(self._home, read.find(self._home, [task_id], adopt)[0].id)
 
     def tasks(
@@ -337,9 +338,10 @@ class Outlive:
         return cast("TranscriptDocument", transcript_document(found, part))
 
     def session(self, name: str | None = None, *, project: str | os.PathLike[str] | None = None) -> Session:
-        """Return the agent session that its client calls by this name, in a project.
+        """Return an agent session of a project.
 
-        By default, this is the session in which this program runs, and the project of the current directory.
+        `name` is the session's name in its client. By default, this is the session in which this program runs, and
+        the project of the current directory.
         """
         found = name or self._session or session_of(os.environ)
         if found is None:
@@ -352,8 +354,8 @@ class Outlive:
     def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:
         """Block until all tasks have ended, or with `any_one` until one task has ended.
 
-        Returns False if the timeout was over first. Nothing is polled, even with many tasks, because the kernel wakes
-        this process.
+        Returns False if the timeout passed first. The tasks are not polled, because the kernel wakes this process when
+        a task ends.
         """
         ended: dict[str, domain.Task] = {}
         in_time = wait_for(
@@ -366,7 +368,7 @@ class Outlive:
         )
         for task in tasks:
             if task.id in ended:
-                task._found = ended[task.id]  # noqa: SLF001 - the wait has just read this task, so that no second read is needed
+                task._found = ended[task.id]  # noqa: SLF001 - the wait has just read this task, so the task need not be read again
             else:
                 task.refresh()
         return in_time
@@ -398,7 +400,7 @@ class Task:
     def _task(self) -> domain.Task:
         if self._found is None:
             self.refresh()
-        assert self._found is not None  # noqa: S101 - for the type checker
+        assert self._found is not None  # noqa: S101 - the assertion tells the type checker that `refresh` has set `_found`
         return self._found
 
     @property
@@ -526,7 +528,7 @@ class Task:
         return open_done(read.files_of(self._home, self._task))
 
     def as_dict(self) -> TaskDocument:
-        """Return the task as a JSON document, the same as in the CLI and the MCP server."""
+        """Return the task as the JSON document that the CLI and the MCP server also give."""
         return cast("TaskDocument", task_document(self._home, self._task, utc_now()))
 
     def __repr__(self) -> str:
@@ -536,7 +538,7 @@ class Task:
 def adopt(home: Home, launch: Launch, _: AttemptFiles, held: HeldFiles) -> None:
     """Ask the spawner to adopt a task that runs without a keeper.
 
-    Adopting starts a new keeper, which needs a fork, and only the spawner forks.
+    Adopting a task starts a new keeper. The spawner does this, because only the spawner forks.
     """
     held.close()
     _spawner.ask({"verb": "reconcile", **_place(home), "task": launch.id})

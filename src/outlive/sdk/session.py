@@ -1,6 +1,6 @@
 """An agent session, for programs that run agents themselves.
 
-A `Session` object returns the endings that are reported to the session, and whether the session may stop.
+A `Session` object returns the notices for the session, and whether the session may stop.
 """
 
 from __future__ import annotations

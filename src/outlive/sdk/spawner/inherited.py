@@ -1,8 +1,8 @@
 """The rights and settings that a child of the calling thread would inherit.
 
-A request to the spawner contains the settings, such as the environment. A request cannot contain rights, because only
-the kernel gives rights to a child. So a spawner that was started with other rights must not launch tasks for this
-thread.
+A request to the spawner can contain settings, such as the environment. A request cannot contain rights, because a
+process inherits them from its parent. So a spawner that has other rights than the calling thread must not launch tasks
+for this thread.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def rights() -> tuple[object, ...]:
 
 
 def _rights(status: dict[str, str]) -> tuple[object, ...]:
-    """Return the rights, with the process id first.
+    """Return the rights of this thread, with the process id first.
 
     The process id is included so that a forked child of the program never uses the spawner of its parent.
     """

@@ -2,14 +2,15 @@
 
 A program that uses the SDK may be large and have threads. A fork of the program would copy its memory, and also the
 locks that other threads hold at the time of the fork. The spawner is small and has one thread. It has the program's
-rights, because it descends from the program. It exits when the program's end of the socket is closed.
+rights, because it descends from the program. The program sends requests through a socket. When the program closes its
+end of the socket, the spawner exits.
 """
 
 from __future__ import annotations
 
 import marshal
 import os
-import resource  # noqa: F401 - imported here, because each witness needs it to set the limits of a request
+import resource  # noqa: F401 - imported before the forks, because each witness needs it to set the limits of its task
 from select import POLLIN, poll
 
 from outlive.bundle.home import Home
@@ -46,7 +47,8 @@ _IDLE_MS = 2000
 def frame(message: dict[str, Any]) -> bytes:
     """Return a message, preceded by its length.
 
-    `marshal` can be used, because both ends run the same interpreter. Other formats would need a larger module.
+    The message is encoded with `marshal`, because the modules of other formats are larger. Both ends of the socket run
+    the same interpreter, so they use the same version of `marshal`.
     """
     content = marshal.dumps(message)
     return len(content).to_bytes(_LENGTH, "big") + content
@@ -68,7 +70,8 @@ def receive(fd: int) -> dict[str, Any] | None:
 def serve(fd: int) -> None:
     """Answer requests until the program that started this spawner has exited."""
     if os.fork():
-        os._exit(0)  # the spawner gets another parent, so a kill of the program and its descendants spares the keepers
+        # The spawner gets another parent, so that a kill of the program's descendants spares the keepers.
+        os._exit(0)
     _detach(fd)
     open_marker()
     keepers = become_detached()
@@ -120,14 +123,17 @@ class _IdleResources:
         return self._keepers.are_there or self._ledger is not None
 
     def ledger_of(self, home: Home) -> KeptOpenLedger:
-        """Return the ledger of a state directory, which may be open already."""
+        """Return the ledger of a state directory. An open ledger is used again."""
         if self._ledger is None or self._ledger.path != home.ledger:
             self._close()
             self._ledger = KeptOpenLedger(home.ledger)
         return self._ledger
 
     def let_go(self) -> None:
-        """Release the keepers and the ledger, because no request has come for a while."""
+        """End the idle keepers and close the ledger.
+
+        The caller does this when no request has come for a while.
+        """
         self._keepers.dismiss()
         self._close()
 

@@ -160,7 +160,9 @@ class Spawner:
     def start_afresh(self) -> None:
         """Reset the state in a forked child.
 
-        A thread that does not exist in the child may have locked the lock. The spawner belongs to the parent.
+        Another thread of the parent may have held the lock at the time of the fork. This thread does not exist in the
+        child, so it would never release the lock. The child closes its copy of the socket, because the spawner belongs
+        to the parent.
         """
         self._lock = threading.Lock()
         self._asking = 0
