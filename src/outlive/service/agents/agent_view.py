@@ -46,7 +46,7 @@ def answer_of(home: Home, task: Task, number: int | None = None) -> str:
 def last_words(home: Home, task: Task) -> str:
     """Return an agent's last tool call or last message, in one line.
 
-    Returns an empty string if the agent has done neither yet.
+    Returns an empty string if the agent has made no tool call and written no message yet.
     """
     known = known_of(home, task)
     return "" if known is None or known.last is None else shown(known.last)

@@ -88,8 +88,9 @@ def check_session_is_free(ledger: SqliteLedger, launch: Launch, start: AgentStar
 def used_by_session(home: Home, client: str, session: str) -> tuple[float | None, tuple[int, int] | None]:
     """Return the cost and tokens of a session after its newest run.
 
-    A run that was killed has not reported its cost and tokens. In this case, the values from before that run are
-    returned. So the use of the killed run is counted for the next run, and no use is counted twice.
+    A run that was killed has not reported its cost and tokens. If the newest run was killed, the cost and tokens from
+    before that run are returned. So the cost of the killed run is counted with the next run, and no cost is counted
+    twice.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         found = AgentAttempts(ledger).newest_in_session(client, session)
@@ -113,7 +114,7 @@ def session_is_taken(task: str, session: str) -> Conflict:
 
 
 def begin_again(home: Home, task: Task, files: AttemptFiles, environ: Mapping[str, str]) -> AgentStart:
-    """Write how the next attempt of an ended agent begins, and return this start.
+    """Write and return the start of an ended agent's next attempt.
 
     If the worktree of the agent was removed, the worktree is made again. Raises OSError if the files cannot be written.
     """

@@ -38,10 +38,9 @@ if TYPE_CHECKING:
     from outlive.service.maintenance.reconcile import Adopter
 
 _WIDE = 300
-# An input with more nested levels is not shown, because the functions that handle inputs are recursive.
+# An input of a tool with more nested levels than this is not shown, because recursive functions handle the input.
 _MOST_LEVELS = 100
-# Output that was dropped reads as NUL bytes. A NUL byte is inserted at the place of dropped output, so that the two
-# halves of a cut line are not joined.
+# The reader gets this NUL byte in place of output that was dropped, so that the halves of a cut line are not joined.
 _CUT = b"\0"
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from outlive.domain.git.snapshot import Snapshot
     from outlive.domain.tasks.task import Task
 
-# The number of paths that are shown at most. Only `outlive effects` shows all paths.
+# At most this many paths are shown. Only `outlive effects` shows all paths.
 _MOST_PATHS = 20
 _WIDEST_BY = 200
 _COMPARED_WITHIN, _PATIENCE_S = timedelta(seconds=2), 0.5
@@ -44,7 +44,8 @@ _COMPARED_WITHIN, _PATIENCE_S = timedelta(seconds=2), 0.5
 def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
     """Return the effects of an attempt, by default of the newest attempt.
 
-    An automatic retry continues the attempt before it. So the effects of the retry include those of that attempt.
+    An automatic retry continues the work of the previous attempt. So the effects of the retry include the effects of
+    the previous attempt.
     """
     files = AttemptFiles(home.bundle(task.id), attempt or task.current.number)
     replay = replay_of(home, task, files.number)

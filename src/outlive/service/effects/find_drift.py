@@ -1,6 +1,7 @@
 """Drift: changes of files and repositories since tasks ended.
 
-All notices that are read together are compared with the same snapshot of the present state.
+When several notices are read together, the drift of all their tasks is computed from one snapshot of the present
+state.
 """
 
 from __future__ import annotations
@@ -114,8 +115,8 @@ class World:
         """Return the snapshots `own` and `now` without files that another task restored.
 
         `own` is the snapshot from the end of the task. A file whose content is not known counts as changed if it was
-        written after the task's end. But another task may have written the file only to restore it. Such a file is
-        reported as unknown, because the file may have been changed in another way before.
+        written after the task's end. But another task may have written the file only to restore it. It is not known
+        whether the file was changed in another way before it was restored. So the file is reported as unknown.
         """
         late = {} if ended_at is None else changed_by_time(own, now, to_micros(ended_at) * 1000)
         if not late or ended_at is None or now.git is None or now.tree is None:

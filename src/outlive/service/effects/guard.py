@@ -76,7 +76,7 @@ class Answer(Value):
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is known that no task holds one of the paths now."""
+        """Whether it is certain that no task holds any of the paths now."""
         return not self.holders and not self.unknown and not self.unsure
 
 
@@ -99,8 +99,8 @@ def guard_command(home: Home, argv: tuple[str, ...], directory: str, environ: Ma
 
     Only the command's text is examined. The task in which the caller runs does not count. A command of git, a test or a
     build counts as using the whole directory tree. A word with an unknown part, such as `src/$NAME`, may name any file
-    in `src`. A command whose program is unknown may use any file of the project. A task that holds a file that may be
-    used in this way is reported as a task that may hold files of the command.
+    in `src`. A command whose program is unknown may use any file of the project. In these last two cases, the task that
+    holds such a file is reported together with the words of the command that are not understood.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         answer = answer_for_command(home, OpenWindows(home, ledger, parent_of(environ)), argv, directory)
@@ -161,7 +161,7 @@ def with_foreign_paths(ledger: SqliteLedger, answer: Answer, paths: Sequence[str
 def with_foreign_command(ledger: SqliteLedger, answer: Answer, argv: tuple[str, ...], directory: str) -> Answer:
     """Return the guard's result, with commands that clients run without Outlive.
 
-    Only commands are added that may take files away that `argv` is about to use.
+    A command is added only if it may take away files that `argv` is about to use.
     """
     return _with_foreign(ledger, answer, lambda: read_command(argv, directory).places())
 

@@ -1,7 +1,7 @@
 """The windows that are open now, found without reading every task's journal.
 
-A window is a time span in which a file differed from what the task found. The window is open until the file is
-restored.
+A window is a time span in which a file differed from the state in which the task found it. The window is open until
+the file is restored.
 
 The windows of a running task come from its journal, the record of its effects. A task that ended without success is
 included for one hour, or for one day if its notice is unread. It is left out earlier if all paths that it changed are
@@ -171,7 +171,8 @@ class OpenWindows:
         from outlive.service.effects.running_windows import Question  # noqa: PLC0415
 
         repository = find_repository(project)
-        head = "" if repository is None else f"{repository.roots[1]}/HEAD"  # this file is not in a linked worktree
+        # The HEAD of a linked worktree lies outside the worktree, so it is not among the files of the project.
+        head = "" if repository is None else f"{repository.roots[1]}/HEAD"
         asked = self.of_replayed(Question(places=frozenset([project, head]) - {""}, with_gits_own=True))
         found = [
             (held.task, window.but(uncompared=held.unchecked))

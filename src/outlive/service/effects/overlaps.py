@@ -132,7 +132,7 @@ class Neighbours:
     def restored_by(self, task: Task, ended_at: datetime) -> dict[str, list[tuple[str, datetime]]]:
         """Return the paths that other tasks restored after the end of a task.
 
-        Each path has the tasks that restored it, with the times.
+        For each path, the result has the ids of the tasks that restored the path, and the times.
         """
         found: dict[str, list[tuple[str, datetime]]] = {}
         for other in self.of(task):

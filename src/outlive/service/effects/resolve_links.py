@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-# The number of links that the kernel follows for one path.
+# The kernel follows at most this many links for one path.
 _MOST_LINKS = 40
 
 
@@ -29,7 +29,7 @@ def places_on_the_way(path: str) -> tuple[str, ...]:
 
 
 def _target(path: str) -> str | None:
-    """Return the target of a symbolic link, or None if the path is no link."""
+    """Return the target of a symbolic link, or None if the path is not a link."""
     try:
         return os.readlink(path)
     except OSError:

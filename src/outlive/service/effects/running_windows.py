@@ -128,8 +128,8 @@ class RunningWindows:
         rest = [path for path in asked if path not in named]
         if not asked and not search.names(named):
             return WindowsOfTask(task=task.id, windows=())
-        # If the limit allows it, compare some paths with the disk that the caller does not ask about, so that the
-        # windows name more paths.
+        # If the limit allows it, also compare some paths that the caller does not ask about. Then the windows name more
+        # of the task's paths.
         room, known = max(0, self._most - len(rest)), set(rest) if len(rest) < self._most else set()
         others = _spread([path for path in changed if path not in known], room) if room else []
         compared = {*named, *others}

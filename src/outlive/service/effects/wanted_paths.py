@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 # A command whose predicted changes have one of these kinds may read or change the whole directory tree.
 _WHOLE_TREE = frozenset(("git", "unknown"))
-# A word that names a file whose content a program sends, such as `@file`. A word with a further colon is an address and
-# not a file.
+# A word that names a file whose content a program sends, such as `@file`. A name that contains a colon is an
+# address and not a file.
 _SENT = re.compile(r"(?:[\w.-]*@|<|fileb?://(?:localhost(?=/))?)([^:;]+)(?:;.*)?", re.DOTALL)
 # The characters at which the unknown part of a word begins.
 _UNREAD = re.compile(r"[$`…]")
@@ -81,7 +81,7 @@ def read_command(argv: tuple[str, ...], directory: str) -> Wanted:
 
 
 def _kept_by_git(command: Simple, place: str) -> list[str]:
-    """Return git's own files that a command uses: HEAD, and the stash if it stashes."""
+    """Return git's own files that a command uses: HEAD, and for `git stash` the stash."""
     from outlive.observe.predict.apply_rules import verb_of  # noqa: PLC0415 - imported here, because only `guard --command` needs it
 
     found = find_repository(place)
@@ -95,8 +95,8 @@ def _kept_by_git(command: Simple, place: str) -> list[str]:
 def _unread_in(command: Simple, directory: str) -> dict[str, str]:
     """Return the words of a command that may name a file but have an unknown part.
 
-    Each word has the directory in which the file may lie. For `src/$NAME`, this is `src`. For `$NAME`, this is the
-    project, because the file may lie anywhere in it.
+    For each word, the result has the directory in which the file may lie. For `src/$NAME`, this is `src`. For `$NAME`,
+    this is the project, because the file may lie anywhere in it.
     """
     from outlive.observe.predict.apply_rules import names_no_file, words_for_files  # noqa: PLC0415 - imported here, because only `guard --command` needs it
 
@@ -135,7 +135,8 @@ def _paths_of(command: Simple, directory: str) -> list[str]:
     )
     from outlive.observe.predict.rule import SEARCHES  # noqa: PLC0415 - imported here, because only `guard --command` needs it
 
-    # A name without a slash is no path: the shell looks it up in PATH.
+    # The program is a wanted file only if its name contains a slash. Otherwise the shell searches the directories in
+    # PATH for the program, and not `directory`.
     program = [word for word in command.words[:1] if "/" in word.text]
     words = [word.text for word in (*program, *words_for_files(command), *command.reads)]
     named = [os.path.join(directory, name) for word in words for name in _names_in(word)]

@@ -1,4 +1,4 @@
-"""Auditing: finding contradictions between ledger and files, and their repair."""
+"""Auditing: contradictions between the ledger and the files, and their repair."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _FILES = ("lock", "control", "done", "record", "output")
 _LONG_UNDELIVERED = timedelta(days=1)
-# Differences up to this size are no finding, because time synchronisation moves a clock back and forth by small
-# amounts.
+# Times in the wrong order are reported only if they differ by more than this. Smaller differences can come from time
+# synchronisation, which moves a clock back and forth by small amounts.
 _TOLERANCE = timedelta(minutes=1)
 
 
@@ -179,9 +179,9 @@ def _names(directory: str) -> list[str]:
 
 
 def _of_clocks(task: Task, now: datetime) -> Iterator[Finding]:
-    """Yield a finding for each two times of an attempt that are in the wrong order.
+    """Yield a finding for each pair of an attempt's times in the wrong order.
 
-    Differences up to `_TOLERANCE` are no finding.
+    Pairs that differ by at most `_TOLERANCE` are not reported.
     """
     for attempt in task.attempts:
         moments = [

@@ -38,8 +38,8 @@ def rebuild(
 
     Returns the ids of the restored tasks, and the ids of the bundles that cannot be restored. An earlier rebuild may
     have been killed after it restored the first attempt of a task. So missing rows of later attempts are restored too.
-    For a task that is being launched, the launcher writes the row. If the monotonic time `until` passes, this function
-    raises `LedgerIncomplete` and keeps the rows that it has restored.
+    A task that is being launched is left out, because its launcher writes the row. If the monotonic time `until`
+    passes, this function raises `LedgerIncomplete` and keeps the rows that it has restored.
     """
     with Restoring(home.ledger):
         return _rebuild(home, now, adopter, until)
@@ -96,7 +96,8 @@ def _rebuild(home: Home, now: datetime, adopter: Adopter | None, until: float | 
 def _find_lacking(home: Home, ledger: Ledger) -> tuple[list[tuple[Launch, range]], list[str]]:
     """Return the launches with missing rows, and the ids of the bundles without a row.
 
-    Each launch has the numbers of the attempts whose rows are missing. A task that is being launched is left out.
+    Each launch comes with the numbers of the attempts whose rows are missing. A task that is being launched is left
+    out.
     """
     begun = [(task.launch, _begun_attempts(home, task)) for task in ledger.tasks(Selection())]
     launches = {task: read_spec(home, task) for task in strays(home, ledger)}

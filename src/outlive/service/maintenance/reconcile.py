@@ -286,7 +286,7 @@ class _Check:
         return result_of_attempt(self._files, request, evidence)
 
     def _with_worktree(self, settlement: Settlement) -> Settlement:
-        """Return the settlement, for an agent with the path and branch of its worktree.
+        """Return the settlement. For an agent, add its worktree's path and branch.
 
         This process does not remove the worktree, because it may run with other rights than the launcher.
         """

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class OwedBy(Value):
-    """A session, and the sessions and tasks whose endings are reported to it."""
+    """A session, and the tasks whose endings are reported to it.
+
+    `origins` names the sessions that launched such tasks. `tasks` names single tasks.
+    """
 
     session: Session
     origins: tuple[int, ...]
@@ -123,7 +126,7 @@ class Recipients:
         return session.project == lineage.sessions[origin].project and not self.of_task(task, origin)
 
     def owed_to(self, me: Session) -> OwedBy:
-        """Return the sessions and tasks whose endings are reported to a session.
+        """Return a session with the tasks whose endings are reported to it.
 
         A session that has ended is notified only of endings that have no living recipient.
         """
@@ -150,7 +153,7 @@ class Recipients:
         return is_recipient(session.seq, origin, self._shown(task), self.lineage_of, self.lives)
 
     def _shown(self, task: str) -> list[int]:
-        """Return the sessions that know of a task.
+        """Return the sessions to which a task was shown.
 
         The sessions to which a hand-off showed the task as running come first. Then come the sessions to which open
         notices of the task were presented.

@@ -153,8 +153,8 @@ class Watch:
 
     def patience_ms(self) -> float:
         """Return how long to sleep at most, in milliseconds."""
-        # Another process may have claimed a notice and be killed before it presents the notice. Then no write would
-        # wake this follower, so check at intervals.
+        # Another process may have claimed a notice, and may be killed before it presents the notice. No write would
+        # wake this follower then, so it checks at intervals.
         spans: list[float] = [_LOOK_MS if self._changes is None or self._others_tell else DAY_MS]
         now = time.monotonic()
         spans += [max(0.0, since + DEFERRAL_CEILING_S - now) * 1000 for since in self._put_off.values()]
@@ -185,7 +185,8 @@ class Watch:
                 if has_writer(fifo):
                     self._fifos[name] = fifo
                 else:
-                    os.close(fifo)  # without a keeper, a reader adopts or settles the attempt and writes to the ledger
+                    # The attempt has no keeper. A reader will adopt or settle it, which writes to the ledger.
+                    os.close(fifo)
 
     def _watch_ahead(self, ahead: list[Session]) -> None:
         """Watch the processes of the sessions in `ahead`.

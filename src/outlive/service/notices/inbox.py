@@ -47,7 +47,7 @@ class Peeked(Value):
 
 
 def owed_to(ledger: SqliteLedger, session: str, project: str) -> OwedBy | None:
-    """Return the sessions and tasks whose endings are reported to a session.
+    """Return a session with the tasks whose endings are reported to it.
 
     Returns None if the session is unknown.
     """
@@ -256,7 +256,7 @@ def tellings_for(ledger: SqliteLedger, owed: OwedBy, when: When = "ever") -> lis
 def acknowledge(home: Home, names: Sequence[str], session: str | None, project: str) -> list[str]:
     """Acknowledge notices for all their recipients.
 
-    Raises `UserError` for a session that `Recipients.may_acknowledge` refuses.
+    Raises `UserError` if the session may not acknowledge one of the notices (see `Recipients.may_acknowledge`).
     """
     if session is None:
         raise UserError(

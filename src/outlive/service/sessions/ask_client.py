@@ -30,7 +30,7 @@ def accept_requests(home: Home, session: str) -> str:
     """Create the file that a client watches, and return the path of the file.
 
     Returns an empty string if the file cannot be created. An existing file is not written, because a write would make
-    the client look again.
+    the client look for its child sessions again.
     """
     path = request_path(home, session)
     try:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MANAGED = "/etc/claude-code/managed-settings"
-# If Claude Code has one of these options, its shell counts as restricted. The values are not examined: settings may
-# contain any rule, and an agent may have no shell.
+# If Claude Code has one of these options, its shell counts as restricted. The values of the options are not
+# examined, because settings may contain any rule, and an agent may have no shell.
 _RULES_BY_HAND = frozenset(
     (
         "--disallowedTools",

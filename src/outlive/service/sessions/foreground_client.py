@@ -26,7 +26,7 @@ def client_of(home: Home, environ: Mapping[str, str], given: str | None, project
 
     The client is that of the session `given`, or of the session in which this process runs. Inside an agent, it is the
     client that runs the agent. The client of the session that launched the agent is not used there, because that
-    session may live much longer. Returns None if no living client is known.
+    session may live much longer than the agent. Returns None if no living client is known.
     """
     own = given or own_session_of(environ)
     found = _client_of_session(home, own, project)

@@ -166,7 +166,7 @@ def _wait_on(ledger: SqliteLedger, session: Session, blockers: set[str]) -> floa
     return waiting
 
 
-def wait_at_gate(  # noqa: PLR0917 - it has the parameters of `gate` and also `departures`
+def wait_at_gate(  # noqa: PLR0917 - the function has the parameters of `gate` and also `departures`
     home: Home,
     session: str,
     project: str,

@@ -63,7 +63,7 @@ def hand_off(
         return HandOff(digest=digest, text="", told=(), shown=())
     from outlive.service.notices.compose import new_mark  # noqa: PLC0415 - imported here, because an empty hand-off does not need it
 
-    # The comparison may take long and may start git, so the ledger is closed first.
+    # Comparing the tasks' files with the disk may take long and may start git, so the ledger is closed first.
     digest = _compared(home, digest)
     named = named_in(digest)
     # The digest reports only the ending of a task's newest attempt. So a notice of an older attempt is not presented.

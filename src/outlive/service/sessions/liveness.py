@@ -20,7 +20,7 @@ _GRACE_S = 60.0
 
 
 def grace_s() -> float:
-    """Return the seconds after which a client's command that is not found is lost."""
+    """Return after how many seconds a client's missing command counts as lost."""
     try:
         return float(os.environ.get("OUTLIVE_GRACE_S", _GRACE_S))
     except ValueError:
@@ -77,9 +77,10 @@ def process_of(session: Session) -> int | None:
 
 
 def is_judged(session: Session) -> bool:
-    """Return whether it can be known that a session has ended.
+    """Return whether Outlive can know that a session has ended.
 
-    This requires that the ledger has the end of the session, or the session's process, which can be checked.
+    This is possible if the ledger contains the end of the session, or its process. Outlive can check whether the
+    process still runs.
     """
     return session.process is not None or session.ended_at is not None
 

@@ -114,7 +114,7 @@ def _with_what_is_known(seen: ClientReport, before: ClientTask | None) -> Client
     """Return a report, completed from an earlier report of the same command.
 
     A client names the output file only in its first report after the start of a command. Without this function, a later
-    report would lack the file.
+    report would lack the name of the file.
     """
     if before is None:
         return seen
@@ -170,7 +170,7 @@ def abandoned_of(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
 
 
 def child_sessions_of(ledger: SqliteLedger, origins: Sequence[int]) -> list[ClientTask]:
-    """Return the child sessions of the given sessions that have not ended.
+    """Return the child sessions of given sessions, without ended child sessions.
 
     Lost child sessions are included until they have been reported.
     """
@@ -263,7 +263,7 @@ def foreign_document(one: ClientTask) -> dict[str, object]:
 
 
 def _look_for(one: ClientTask) -> Sight:
-    """Return whether a client's command is seen to run.
+    """Return whether a client's command runs, as far as this process can see.
 
     The command runs if a process has its output file open. A command that runs inside its client's process ends with
     the client. Returns `unknown` if neither the file nor the client's process shows the state.

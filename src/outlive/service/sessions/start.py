@@ -50,10 +50,10 @@ def cross_boundary(
 
 
 def _is_inside_agent(home: Home, begun: SessionStart) -> bool:
-    """Return whether a background agent begins this session.
+    """Return whether this session is that of a background agent.
 
     Such a session works only on its prompt, so it does not receive endings in place of a session that is over. If it
-    confirmed these endings, no session of the user would receive them.
+    received and confirmed these endings, no session of the user would receive them.
     """
     if begun.parent is None:
         return False

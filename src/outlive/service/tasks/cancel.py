@@ -51,7 +51,7 @@ class Cancelled(Value):
 
     @property
     def is_done(self) -> bool:
-        """Whether the cancel ended the task, or all processes that an ended task left."""
+        """Whether the cancel ended the task, or all processes left by an ended task."""
         return self.took or (bool(self.ended) and not self.alive)
 
 

@@ -20,7 +20,7 @@ _SHOWN = 5
 
 
 def resolve(ledger: Ledger, text: str) -> Task:
-    """Return the task whose id is or begins with a text.
+    """Return the task whose id is `text` or begins with `text`.
 
     Raises `UnknownTask` if there is no such task, and `AmbiguousId` if there are several.
     """

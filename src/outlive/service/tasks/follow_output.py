@@ -46,7 +46,7 @@ def follow(
 ) -> Iterator[Piece]:
     """Yield pieces of output from `start` on, until the attempt ends or time runs out.
 
-    An empty piece means that no further output is there now, so that the caller can do other work. This function also
+    After all output written so far, an empty piece is yielded, so that the caller can do other work. This function also
     returns when the descriptor `departures` becomes readable.
     """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()

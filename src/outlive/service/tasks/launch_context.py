@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 DEEPEST = 3
 # The variables in which clients name the session to the commands that they run.
 _CLIENT_SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID")
-# The sessions that these variables named when a task began. Every process of the task inherits them.
+# The variable that lists the sessions named in a task's environment when the task began. Every process of the task
+# inherits this variable.
 _INHERITED_SESSIONS = "OUTLIVE_INHERITED_SESSIONS"
 # The variables that `session_of` reads in addition to the variables of clients.
 SESSION_VARIABLES = ("OUTLIVE_SESSION", "OUTLIVE_TASK", _INHERITED_SESSIONS)
@@ -34,8 +35,8 @@ def session_of(environ: Mapping[str, str]) -> str | None:
 def own_session_of(environ: Mapping[str, str], from_client: str | None = None) -> str | None:
     """Return the session that was named inside the task in which this process runs.
 
-    Outside a task, returns the session that the environment names. `from_client` is a session that the client named by
-    other means. Only OUTLIVE_SESSION takes precedence over `from_client`.
+    Outside a task, returns the session that the environment names. `from_client` is a session that the client named
+    outside of the environment. Only OUTLIVE_SESSION takes precedence over `from_client`.
     """
     # Search in the text, not in a list: a session name that a person chose may contain spaces.
     inherited = f" {environ.get(_INHERITED_SESSIONS, '')} " if parent_of(environ) else ""

@@ -84,8 +84,8 @@ def pieces_of(files: AttemptFiles, start: int, limit: int | None) -> Iterator[Pi
 def untorn(files: AttemptFiles, start: int, end: int, content: bytes) -> bytes:
     """Return the content between two offsets, with cut secrets masked.
 
-    An offset may cut a secret, and neither half looks like a secret. Without the mask, a reader who reads page by page
-    would see both halves.
+    An offset may cut a secret into two halves, and neither half is recognised as a secret. Without the mask, a reader
+    who reads page by page would see both halves.
     """
     skipped = min(_torn_at(files, start)[1] - start, len(content))
     left_off = min(end - _torn_at(files, end)[0], len(content) - skipped)

@@ -117,7 +117,8 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
     if _newest(home, task.id, now) != task.current.number:
         raise TriedAgain(f"a retry of task {task.id} has already started", "`outlive list` shows the task")
     try:
-        # This process has the lock. So a launcher that was killed before it wrote the row has left this directory.
+        # This process has the lock for new attempts, so no other process makes this directory now. If the directory
+        # exists, a launcher was killed before it wrote the row.
         discard_bundle(files.path)
         return create_attempt(files, in_line=task.launch.is_queued)
     except OSError as error:

@@ -96,7 +96,7 @@ class Launched(Value):
 
 
 def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | None = None) -> Launched:
-    """Launch a task, and return when its keeper confirms that it runs or is queued.
+    """Launch a task, and return when its keeper confirms that the task runs or waits.
 
     If a task with the same key is live or has succeeded, nothing starts and the id of that task is returned. If that
     task has ended in another way, its next attempt starts. With the key scope `ended`, the next attempt starts only if
@@ -233,7 +233,7 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
     if task is None:
         return None
     if task.current.settled_at is None:
-        from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because only some launches need it
+        from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because only a launch with a key needs it
 
         reconcile(home, now, task.id)
     with open_ledger(home, now) as ledger:
@@ -241,13 +241,13 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
         starts = task.current.settled_at is not None and task.state != "succeeded"
         if starts and request.key_scope == "ended":
             # A retry is allowed if the command never began, because the command then still runs only once.
-            from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - imported here, because only some launches need it
+            from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - imported here, because only a launch with a key needs it
 
             starts = task.state == "lost" and never_began(ledger, task)
     _check_same_command(home, task, request)
     if not starts:
         return Launched(task=task.id, started=False)
-    from outlive.service.tasks.retry import retry  # noqa: PLC0415 - imported here, because only some launches need it
+    from outlive.service.tasks.retry import retry  # noqa: PLC0415 - imported here, because only a launch with a key needs it
 
     try:
         place = request.session_project

@@ -95,7 +95,7 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
         )
     # The keeper answered that no command runs, or closed the channel without an answer.
     _wait_for_beginning(files)
-    from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because only some launches need it
+    from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because it is needed only if the command may not have begun
 
     reconcile(home, now, launch.id)
     with open_ledger(home, now) as ledger:

@@ -48,11 +48,11 @@ def wait_for(
     tick: Callable[[], object] | None = None,
     departures: int | None = None,
 ) -> bool:
-    """Block until all tasks have ended, or one task if `any_one` is set.
+    """Block until all tasks have ended, or with `any_one` until one task has ended.
 
     Returns False on timeout, or when `departures`, a descriptor of `watch_departures`, becomes readable. `on_end` is
-    called with each task that ends, and `tick` is called every second. Without `tick`, only an ending wakes the
-    process.
+    called with each task that ends, and `tick` is called every second. Without `tick`, the process does not wake
+    every second.
     """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     size = max(1, len(ids)) if any_one else _at_once()

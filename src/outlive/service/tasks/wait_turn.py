@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _MOST_FIFOS = 200
 _LOST_LEDGER_PAUSE = 5.0
-_NEWER_LEDGER_PAUSE = 60.0  # the pause if the installed code cannot read the ledger either
+_NEWER_LEDGER_PAUSE = 60.0  # the pause in seconds, if neither this process nor the installed code can read the ledger
 _SETTLING_PAUSE, _LONGEST_PAUSE = 0.002, 1.0
 
 
