@@ -237,7 +237,7 @@ class ForeignCommandDocument(TypedDict):
 
 
 class OverlapDocument(TypedDict):
-    """A task, session or client that changed files of a task's tree during its run."""
+    """A task, session or client that changed a task's tree while the task ran."""
 
     task: str | None
     session: str | None

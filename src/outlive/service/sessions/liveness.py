@@ -79,7 +79,7 @@ def process_of(session: Session) -> int | None:
 def is_judged(session: Session) -> bool:
     """Return whether Outlive can know that a session has ended.
 
-    This is possible if the ledger contains the end of the session, or its process. Outlive can check whether the
+    This is possible if the ledger contains the session's end or the session's process. Outlive can check whether the
     process still runs.
     """
     return session.process is not None or session.ended_at is not None
