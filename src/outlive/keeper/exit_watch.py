@@ -87,9 +87,9 @@ class OrphanedCommand:
         return True
 
     def reap_others(self) -> None:
-        """Reap the ended processes that the keeper has inherited, except the command.
+        """Remove the zombies that the keeper has inherited, except the command.
 
-        A process that is not reaped remains as a zombie.
+        An ended child remains as a zombie until its parent calls wait for it.
         """
         try:
             while seen := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
