@@ -87,9 +87,9 @@ class OrphanedCommand:
         return True
 
     def reap_others(self) -> None:
-        """Remove the zombies that the keeper has inherited, except the command.
+        """Remove the zombies that the keeper has inherited, except that of the command.
 
-        An ended child remains as a zombie until its parent calls wait for it.
+        An ended child process remains as a zombie until its parent waits for it.
         """
         try:
             while seen := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
