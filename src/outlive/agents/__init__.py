@@ -1,1 +1,1 @@
-"""Adapters of agent clients. A module starts one client and reads its output."""
+"""Adapters of agent clients. Each adapter starts a client and reads its output."""

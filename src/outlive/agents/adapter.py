@@ -90,7 +90,8 @@ class Adapter:
     def words(self) -> tuple[str, ...]:
         """Return the program that starts this client, with its first arguments.
 
-        These come from the user's settings. Without a setting, the usual name of the program is returned.
+        The program and the arguments come from the user's settings. Without a setting, the usual name of the program is
+        returned.
         """
         return _words(self.table.get("command")) or (self.program,)
 
@@ -238,7 +239,7 @@ def class_of_error(error: str) -> AgentClass | None:
 def parse_line(line: bytes) -> dict[str, Any] | None:
     """Return the JSON object in a line, or None if the line is not a JSON object.
 
-    Returns None for an object that is nested too deeply, too. Writing the values of such an object again could fail.
+    Also returns None for an object that is nested too deeply, because serializing such an object again could fail.
     """
     text = line.strip()
     if not text.startswith(b"{") or not text.endswith(b"}") or _is_too_deep(text):
@@ -296,7 +297,7 @@ def session_field(document: object, *path: str) -> str | None:
 
 
 def whole_field(document: object, *path: str) -> int | None:
-    """Return a nested field if it can be a count. Otherwise return None."""
+    """Return a nested field if it is a valid count. Otherwise return None."""
     found = field(document, *path)
     is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _LARGEST
     return found if is_count else None

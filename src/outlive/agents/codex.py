@@ -84,8 +84,8 @@ class Codex(Adapter):
         words += self.extra()
         if start.is_resumed and start.session is not None:
             words += ["resume", start.session]
-        # Codex's own retries end within half a minute. An option for fewer retries would have to name the provider, and
-        # this name is in the user's configuration.
+        # Codex's own retries end within half a minute. An option for fewer retries would have to name the provider, but
+        # only the user's configuration contains this name.
         return CommandLine(argv=(*words, "-"), environ={})
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
@@ -187,18 +187,22 @@ class Codex(Adapter):
         status = class_of_status(int(digits)) if digits.isascii() and digits.isdecimal() else None
         words = super().class_of(error)
         if text_field(_body(error), "error", "type") == _BAD_REQUEST and words != "stopped":
-            # The message may contain the name of a parameter, such as `timeout`, although the network has not failed.
+            # The message may name a parameter, such as `timeout`. This word does not mean that the network has failed.
             words = "refused"
         return found or status or words
 
 
 def _body(error: str) -> dict[str, Any] | None:
-    """Return the parsed error if it is the body of a response. Otherwise return None."""
+    """Return the JSON object in an error text. Return None if the text is not JSON."""
     return parse_line(error.encode()) if error.startswith("{") else None
 
 
 def _message(error: str) -> str:
-    """Return the message in a response body. Return any other error unchanged."""
+    """Return the message of an error.
+
+    If the error text is a JSON response body, the message is a field of this body. Any other text is returned
+    unchanged.
+    """
     body = _body(error)
     return text_field(body, "error", "message") or text_field(body, "message") or text_field(body, "detail") or error
 

@@ -259,7 +259,7 @@ def _rule_of(rules: dict[str, Any], folder: str) -> object:
 def _message(error: str) -> str:
     """Return the message of an error.
 
-    If the text of the error is a response body in brackets, the message is a field of that body.
+    If the error text contains a JSON response body, the message is a field of this body.
     """
     bare = error.removeprefix("[API Error: ").removesuffix("]") if error.startswith("[API Error: ") else error
     return text_field(parse_line(bare.encode()), "error", "message") or bare

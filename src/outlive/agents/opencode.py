@@ -181,8 +181,8 @@ def _going_on_after_denials(environ: Mapping[str, str]) -> dict[str, str]:
 
     `opencode run` refuses every request for approval, and then ends the run. With this setting, the model learns of the
     denial and continues, as after a denial by a rule of the user. The setting changes no rule of the user, so the agent
-    gets no further rights. The variable OPENCODE_PERMISSION cannot do this. It names only tools, but the user's
-    patterns decide whether a call needs approval.
+    gets no further rights. The variable OPENCODE_PERMISSION cannot replace this setting. The variable names only
+    tools, but the user's patterns decide for each call whether the call needs approval.
     """
     try:
         settings = from_json(environ.get(_SETTINGS) or "{}")

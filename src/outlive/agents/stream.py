@@ -1,4 +1,4 @@
-"""The reader of a client's output: lines become events, and events a result.
+"""The reader of a client's output: it turns lines into events and a result.
 
 The output can be read in pieces of any size while it grows. A later reader, which reads the output again from the
 start, gets the same result. No output of a client makes the reader raise an exception. Only a final event makes a run
@@ -69,8 +69,8 @@ def events_of(adapter: Adapter, line: bytes) -> Iterator[Event]:
     """Return the events of one line, which may be JSON or plain text."""
     found = parse_line(line)
     if found is not None:
-        # Invalid bytes are tolerated in every event except the final one. An answer with invalid bytes does not come
-        # from the model.
+        # Invalid bytes are tolerated in every event except the final one, because an answer of a model never contains
+        # invalid bytes.
         is_damaged = _is_damaged(line)
         for event in adapter.events(found):
             if not is_damaged or event.kind != "final":
@@ -112,7 +112,7 @@ class StreamReader:
         self.progress = 0
         """The number of events so far that show progress."""
         self.open_calls: dict[str, str] = {}
-        """The ids of the tool calls without a result. The value is the name of the tool."""
+        """The names of the tools whose calls have no result yet. The key is the id of the call."""
         self.is_retrying = False
         """Whether the client has reported a retry, and no progress since then."""
         self.last: str | None = None

@@ -35,7 +35,10 @@ class Event(Value):
     at: float | None = None
     """Seconds since 1970. None if the client gives no time."""
     text: str = ""
-    """The text, the output of a tool, or an error message. For `final`, the answer, if the client repeats it."""
+    """The text, the output of a tool, or an error message.
+
+    In a `final` event: the answer, if the client repeats the answer there.
+    """
     is_whole: bool = False
     """Whether a `text` event is a whole message. Then the earlier text of the same reply is not part of the answer."""
     is_aside: bool = False

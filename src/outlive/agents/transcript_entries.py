@@ -77,7 +77,7 @@ class EntryReader:
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._parts: list[str] = []
-        """The pieces of the last entry's text, while the client may still add a piece. Otherwise an empty list."""
+        """The pieces of the last entry's text. Empty if the client cannot add another piece to this text."""
         self._attempt = 0
         self._begin = 0
         self._prompt: str | None = None

@@ -49,7 +49,7 @@ def write_start(files: AttemptFiles, start: AgentStart, prompt: str) -> None:
 def read_start(files: AttemptFiles) -> AgentStart | None:
     """Return the client, model and session with which an attempt begins.
 
-    Returns None if they were not written.
+    Returns None if the attempt's file `agent` is missing or invalid.
     """
     try:
         with open(files.path + "/agent", "rb") as file:

@@ -57,7 +57,7 @@ def _is_same_behind_another(here: str, pinned: str) -> bool:
 def _user_elsewhere(path: str) -> tuple[int, str] | None:
     """Return the pid of a process that uses the directory on another device.
 
-    The second value is the path of the directory in that process. Returns None if no process is found.
+    Also returns the directory's path as that process sees it. Returns None if no such process is found.
     """
     name, device = os.path.basename(path), os.lstat(path).st_dev
     probe = temporary_name(f"{path}/probe")

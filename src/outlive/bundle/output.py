@@ -118,7 +118,7 @@ def has_writers(path: str) -> bool:
         return False
     try:
         # If another process opens the file during the lease, the kernel sends this process a signal. The default
-        # signal, SIGIO, would end this process. SIGURG is ignored.
+        # signal, SIGIO, would end this process. So the signal is set to SIGURG, which a process ignores by default.
         fcntl(fd, _F_SETSIG, signal.SIGURG)
         fcntl(fd, F_SETLEASE, F_RDLCK)
         fcntl(fd, F_SETLEASE, F_UNLCK)

@@ -1,8 +1,9 @@
 """Work that a keeper does in a low-priority fork while its command runs.
 
-A fork is used, because its memory is freed when it ends. A thread would delay the processes whose calls are observed.
-The fork closes every descriptor on which other processes wait. It keeps the attempt's record file open. Other processes
-recognize by this open file that the fork is not a process of the task.
+The work is done in a fork, because the memory of a fork is freed when the fork ends. A thread of the keeper would slow
+down the answers to observed calls. The fork closes every descriptor on which other processes wait. Besides the
+files that it needs, it keeps the attempt's record file open. By this open record, other processes recognize that the
+fork is not a process of the task.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class BackgroundFork:
     """A forked process that does one piece of work in the background."""
 
     def __init__(self, work: Callable[[], None], keep: tuple[int, ...], *, is_idle: bool = False) -> None:
-        """Start the work in a fork that keeps the descriptors in `keep`.
+        """Start the work in a fork that keeps only the descriptors in `keep` open.
 
         With `is_idle`, the fork runs only when no other process wants the processor.
         """
@@ -38,7 +39,8 @@ class BackgroundFork:
                 work()
             finally:
                 os._exit(0)
-        # After the fork has ended, another process may get its pid. With the pidfd, `give_up` cannot kill that process.
+        # After the fork has ended, a new process may get its pid. The pidfd never refers to that new process, so
+        # `give_up` cannot kill it.
         self._pidfd = os.pidfd_open(self._pid)
         self._done = allocate_lock()
         self._done.acquire()

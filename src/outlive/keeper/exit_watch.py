@@ -78,7 +78,7 @@ class OrphanedCommand:
         self._not_ours_since = 0.0
 
     def wait_for_begin(self) -> bool:
-        """Wait until the command is executed. Return False if its process ends first."""
+        """Wait for the process to execute the command. Return False if it exits first."""
         while has_executed(self._pid) is False:
             if has_exited(self.fd):
                 return has_executed(self._pid) is not False
@@ -87,9 +87,9 @@ class OrphanedCommand:
         return True
 
     def reap_others(self) -> None:
-        """Wait for ended processes that the keeper has inherited, except the command.
+        """Remove the zombies that the keeper has inherited, except that of the command.
 
-        Without these calls, the processes would stay as zombies.
+        An ended child process remains as a zombie until its parent waits for it.
         """
         try:
             while seen := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -233,7 +233,7 @@ def command_of(record_fd: int) -> int:
 
 
 def confirm_begin(record_fd: int) -> None:
-    """Record that the command was executed, if its witness died before doing so.
+    """Record that the command was executed, if its witness died before recording this.
 
     Records nothing unless the kernel shows that the command was executed.
     """

@@ -99,8 +99,8 @@ def fall_asleep(
     `doors` are the FIFOs of the tasks for which this task waits. A FIFO hangs up when this task need not wait for the
     FIFO's task any more. The sleep ends when `how_many` of these FIFOs have hung up. `until` is a monotonic time.
 
-    After the sleep, the process continues in `service.tasks.wait_turn.wake`. It uses the copy of the code. With
-    `is_outdated`, no copy is made, and the process uses the installed code.
+    After the sleep, the process continues in `service.tasks.wait_turn.wake`, with the copy of the code. With
+    `is_outdated`, no copy is made, and the process continues with the installed code.
     """
     copy = None if is_outdated else carry(plan.home.path)
     note = os.memfd_create("outlive-note")

@@ -25,4 +25,4 @@ def write_intent(record_fd: int, kind: IntentKind, now: datetime) -> None:
     try:
         record.write_slot(record_fd, "intent", kind=kind, at=to_micros(now))
     except OSError:
-        pass  # if the disk fails, the processes are ended all the same, but the end may be reported as a plain signal
+        pass  # the processes are ended even without this record, but then only the signal may be reported as the reason

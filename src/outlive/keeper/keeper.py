@@ -45,7 +45,7 @@ _IGNORED = (
     "SIGTTOU",
     "SIGUSR1",
     "SIGUSR2",
-    "SIGXCPU",  # sent at the limit of processor time, which is meant for the command
+    "SIGXCPU",  # the kernel sends it at the limit of processor time, but only the command should obey that limit
 )
 
 
@@ -61,8 +61,8 @@ class Prepared(Value):
 def keep(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
     """Run one attempt in this new process: start, supervise and settle it.
 
-    The launcher sends its go when the row is durable. If the launcher, the keeper or the witness fails or dies before
-    that, no command begins.
+    The launcher sends its go when the attempt's row in the ledger is durable. If the launcher, the keeper or the
+    witness fails or dies before the go, the command does not begin.
     """
     become_keeper(plan, held, (go, ready))
     keep_until_settled(plan, held, go, ready, fork_witness)
@@ -165,7 +165,7 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
 
 
 def _prepare_observation(plan: Plan, held: HeldFiles) -> PreparedObservation | None:
-    """Return the prepared observation.
+    """Prepare the observation of the command, and return it.
 
     Returns None if the user has turned the observation off, or if nothing can be observed.
     """
@@ -182,7 +182,7 @@ def _prepare_observation(plan: Plan, held: HeldFiles) -> PreparedObservation | N
 def fork_witness(
     start: witness.Start, not_for_it: tuple[int, ...], life: Callable[[witness.Start], NoReturn] = witness.serve
 ) -> int:
-    """Fork a witness, which runs `life`. Return its pid.
+    """Fork a witness that runs the function `life`. Return the pid of the witness.
 
     `not_for_it` are descriptors of the keeper that the witness must close.
     """
@@ -198,7 +198,7 @@ def fork_witness(
 
 
 def wait_for_go(plan: Plan, held: HeldFiles, go: int) -> IntentKind | None:
-    """Wait for the launcher's go, which means that the row is durable.
+    """Wait for the launcher's go, which means that the attempt's row is durable.
 
     Returns None after the go. If a process requests the end of the attempt, returns the kind of the request. If the
     launcher dies or fails, abandons the attempt and exits.
@@ -230,8 +230,8 @@ def wait_for_go(plan: Plan, held: HeldFiles, go: int) -> IntentKind | None:
 def _see_through(plan: Plan, held: HeldFiles, prepared: Prepared, ready: int | None) -> bool:
     """Let the command begin, supervise it, and settle its attempt.
 
-    Does not return if there is a next attempt, because the keeper hibernates until then. Otherwise returns whether the
-    witness that this keeper started saw the end of the command.
+    Does not return if there is a next attempt, because the keeper hibernates until that attempt. Otherwise returns
+    whether the witness that this keeper started saw the end of the command.
     """
     first, observation = _start_command(held, prepared)
     began = not isinstance(first, Evidence) or first.kind in ("exited", "signalled")
@@ -257,10 +257,10 @@ def _see_through(plan: Plan, held: HeldFiles, prepared: Prepared, ready: int | N
 
 
 def _start_command(held: HeldFiles, prepared: Prepared) -> tuple[Evidence | ExitWatch, RunningObservation | None]:
-    """Let the command begin. Return its exit watch or evidence, and its observation.
+    """Let the command begin. Return an exit watch or evidence, and the observation.
 
-    The evidence is returned instead of the exit watch if the command has already ended or never began. The observation
-    is None if the command is not observed.
+    The evidence of the end is returned instead of the exit watch if the command has already ended or never began. The
+    observation is None if the command is not observed.
     """
     sight = prepared.sight
     first = sight.look()
@@ -290,7 +290,10 @@ def _supervise(plan: Plan, held: HeldFiles, prepared: Prepared, observation: Run
 
 
 def _record_left_open(plan: Plan) -> None:
-    """Record the paths that the attempt left changed, unless the settlement did so."""
+    """Record the paths that the attempt left changed.
+
+    Does nothing after a first attempt that was observed to change nothing.
+    """
     try:
         from outlive.keeper.observation.record_left_open import changed_nothing, record_at_end  # noqa: PLC0415 - only failed tasks need this import
     except ImportError:

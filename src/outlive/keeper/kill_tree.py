@@ -29,7 +29,7 @@ class Ended(Value):
     told: frozenset[int]
     """The pids of the processes that got one of our signals."""
     hiding: frozenset[int] = frozenset()
-    """The pids of processes that evaded the signals: each forks a new process and exits."""
+    """The pids of processes that evaded the signals, because each of them forks a new process and exits."""
 
 
 def end_tree(
@@ -59,7 +59,8 @@ def end_tree(
                         reached.add(member.pid)
             meanwhile()
             _await_any_end(alive)
-    # This is needed even after SIGKILL. If a process forks and exits in turn, each check above finds a new member.
+    # `_kill_forking` is needed even after SIGKILL: a process that forks and exits in turn has a new pid at each check
+    # above, and may exit before the signal arrives.
     return Ended(told=frozenset(reached), hiding=_kill_forking(heirs, is_foreign or keeps_another_task))
 
 
@@ -133,7 +134,7 @@ def _still_alive(
 
 
 def _tell(member: Member, number: int) -> bool:
-    """Send a signal to a member, but never to a later process with the same pid.
+    """Signal a process of the tree, but never a later process with the same pid.
 
     Returns whether the signal was sent.
     """
@@ -143,7 +144,7 @@ def _tell(member: Member, number: int) -> bool:
         return False
     try:
         # Another process may have got the pid since the member was found. The pidfd refers to one fixed process. The
-        # signal is sent only if this process is the member.
+        # signal is sent only if this process is the member that was found.
         if os.fstat(pidfd).st_ino != member.inode or start_ticks(member.pid) != member.start:
             return False
         signal.pidfd_send_signal(pidfd, number)

@@ -43,7 +43,7 @@ def prepare_next_attempt(plan: Plan, settlement: Settlement) -> NextAttempt | No
     files = AttemptFiles(plan.files.bundle, plan.files.number + 1)
     delay = retry_delay(plan.launch.automatic_attempts - plan.retries_left)
     try:
-        discard_bundle(files.path)  # a keeper that was killed in this function has left files without a row
+        discard_bundle(files.path)  # an earlier keeper was killed in this function, and has left files without a row
         held = create_attempt(files, in_line=plan.launch.is_queued)
     except OSError:
         return None

@@ -26,9 +26,9 @@ _LONGEST_WAIT_S = 5.0
 
 
 def read_call(control: int) -> IntentKind | None:
-    """Read the control FIFO. Return which end of the attempt is requested, or None.
+    """Read from the control FIFO whether a process requests the attempt's end.
 
-    The request is `cancel` or `session_ended`.
+    Returns the kind of the request, `cancel` or `session_ended`, or None if there is no request.
     """
     words = os.read(control, 4096).split()
     return "cancel" if b"cancel" in words else "session_ended" if b"session_ended" in words else None
@@ -68,7 +68,7 @@ def _settle(plan: Plan, seen: Evidence, intent: Intent | None) -> bool:
         try:
             return _write(plan, settlement)
         except LedgerIncomplete:
-            # The launcher counts an attempt before it commits the row. It was killed between these two steps.
+            # The launcher counts an attempt before it commits the attempt's row. It was killed between these two steps.
             with Restoring(plan.home.ledger, time.monotonic() + _LONGEST_WAIT_S):
                 return _write(plan, settlement)
     except (OutliveError, OSError):
@@ -79,7 +79,7 @@ def _without_worktree(plan: Plan, settlement: Settlement) -> Settlement:
     try:
         from outlive.keeper.agents.end_worktree import end_worktree  # noqa: PLC0415 - only agent tasks need this import
     except ImportError:
-        return settlement  # the installation was deleted
+        return settlement  # the installation was deleted, so the worktree cannot be removed
     return end_worktree(plan, settlement)
 
 

@@ -31,7 +31,7 @@ class Surroundings(Value):
     umask: int
     limits: tuple[tuple[int, tuple[int, int]], ...] = ()
     owner: int | None = None
-    """A pidfd of the process whose end ends a foreground task. None for a background task."""
+    """A pidfd of a foreground task's owner. When the owner exits, the task is ended. None for a background task."""
 
 
 class Plan(Value):

@@ -86,7 +86,7 @@ def heirs_children(heirs: Iterable[int], is_foreign: Callable[[int], bool]) -> f
 
 
 def keeps_another_task(pid: int) -> bool:
-    """Return whether this process is a keeper, a witness, or a spawner of keepers.
+    """Return whether a process is a keeper, a witness, or a spawner of keepers.
 
     The name of a process is easy to forge, and a keeper that falls asleep or wakes has another name for a moment. So
     this function checks for an open record file. An idle keeper and its spawner have a marker open instead of a record.
@@ -96,7 +96,7 @@ def keeps_another_task(pid: int) -> bool:
         opened = opened_by(pid)
     except OSError:
         return is_named_so
-    # A process without open files is about to exit, so a wrong answer has no effect.
+    # A process without open files is about to exit, so a wrong result does no harm.
     if not opened:
         return is_named_so
     return has_marker(opened) or any(
@@ -105,17 +105,17 @@ def keeps_another_task(pid: int) -> bool:
 
 
 def runs_another_task(pid: int, home: Home, task: str) -> bool:
-    """Return whether this process is the command of another task.
+    """Return whether a process is the command of a task other than `task`.
 
-    The keeper of that task may be dead. The environment must name the task, and the task's record must name the
-    process, because the environment alone is easy to forge.
+    The keeper of the other task may be dead. The environment of the process must name that task, and the record of that
+    task must name the process. The environment alone would not be enough, because it is easy to forge.
     """
     other = setting_of(pid, "OUTLIVE_TASK")
     return other.isalnum() and other != task and is_named_by_record(pid, home.bundle(other))
 
 
 def is_named_by_record(pid: int, bundle: str) -> bool:
-    """Return whether the record of a bundle's newest attempt names this process."""
+    """Return whether the record of a bundle's newest attempt names a process."""
     try:
         newest = max(int(name) for name in os.listdir(bundle + "/attempts") if name.isdigit())
         record_fd = open_record(f"{bundle}/attempts/{newest}/record")
@@ -133,9 +133,10 @@ def is_named_by_record(pid: int, bundle: str) -> bool:
 
 
 def with_setting(name: str, value: str) -> list[Member]:
-    """Return the living processes whose environment variable `name` has this value.
+    """Return the living processes whose variable `name` has the given value.
 
-    This finds the orphans of a task whose keeper and witness are gone, unless a program cleared its environment.
+    This function finds the orphans of a task whose keeper and witness are gone, unless a program cleared its
+    environment.
     """
     found = []
     for pid in _all_pids():

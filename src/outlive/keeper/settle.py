@@ -55,7 +55,7 @@ class SettlementWriter:
         give_back_memory()
 
     def say(self, condition: Condition | None) -> None:
-        """Set the condition of the running attempt, and have sinks notified of it."""
+        """Set the condition of the running attempt, and notify the sinks of it."""
         try:
             with self._ledger.use(datetime.now(UTC)) as ledger:
                 ledger.set_condition(self._plan.launch.id, self._plan.files.number, condition)

@@ -44,9 +44,9 @@ def become_detached() -> IdleKeepers:
 def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None:
     """Fork a process that has a Unix session of its own.
 
-    If a call takes too long, a client may kill our caller with all its descendants. The new process must not be among
-    them, so it is forked from a fork that exits. In a spawner one fork is enough, because the spawner is not a
-    descendant of the client.
+    If a call takes too long, a client may kill our caller with all its descendants. The new process must not be a
+    descendant of the client, so it is forked from an intermediate fork, which exits. In a spawner one fork is enough,
+    because the spawner is not a descendant of the client.
     """
     if not _is_detached:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # with SIGCHLD ignored, waitpid would find no child
@@ -58,7 +58,7 @@ def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None
         return
     try:
         os.setsid()
-        os.close(not_for_it)  # if the keeper had a copy of this end, it would not notice the launcher's death
+        os.close(not_for_it)  # with a copy of the launcher's end, the keeper would not notice the launcher's death
         if _is_detached or os.fork() == 0:
             # A new process shares the processor of its parent until the parent sleeps. A process that
             # is woken gets an idle processor. So the new process sleeps first, and is woken at once.
@@ -78,9 +78,9 @@ class NewKeeper:
     """
 
     def __init__(self, held: HeldFiles, life: Callable[[int, int], NoReturn], give: Callable[[int, int], bool]) -> None:
-        """Call `give` to send the attempt to an idle keeper. If none is idle, fork one.
+        """Call `give` to send the attempt to an idle keeper, or fork a keeper.
 
-        A forked keeper runs `life`.
+        A keeper is forked if no keeper is idle. The forked keeper runs `life`.
         """
         self._held = held
         pipes: list[int] = []
@@ -169,7 +169,7 @@ def _frees_its_keeper(plan: Plan) -> bool:
 
 def _from_pool(keepers: IdleKeepers, plan: Plan, held: HeldFiles) -> NewKeeper:
     """Return an idle keeper of the pool, or a new keeper that joins the pool."""
-    from outlive.keeper.pool.idle_keeper import keep_repeatedly  # noqa: PLC0415 - the imported module is already loaded
+    from outlive.keeper.pool.idle_keeper import keep_repeatedly  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
     channel: list[int] = []
 

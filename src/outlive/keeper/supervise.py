@@ -78,14 +78,14 @@ class Supervision:
         self.copying: OutputCopy | None = None
         """The copy of the output of a process that Outlive did not start."""
         self.on_rest: Callable[[], None] = lambda: None
-        """Called once, when the command has run for a moment and the keeper is idle."""
+        """Called once, when the command has run for a short time and the keeper is idle."""
         self.on_end: Callable[[], None] = lambda: None
         """Called once, when the command has ended, before any waiter is notified."""
 
     def _find_deadline(self, started_ns: int) -> float | None:
         """Return when the task's timeout expires, or None if the task has no timeout.
 
-        The time is that of a clock that stops while the machine sleeps.
+        The time is measured with a clock that stops while the machine sleeps.
         """
         timeout = self._plan.launch.timeout
         return None if timeout is None else started_ns / 1e9 + timeout.total_seconds()
@@ -188,7 +188,7 @@ class Supervision:
             self._ledger.say("stalled" if self._is_stalled else None)
 
     def _resume(self) -> None:
-        """End the task if its dead keeper was ending it, or if its owner has ended."""
+        """End the task if its dead keeper had begun to, or if its owner has ended."""
         if self._intent is not None:
             self._end(self._intent.kind)
         elif self._is_abandoned:
@@ -212,13 +212,13 @@ class Supervision:
         if self._agent is not None and self._intent is None:
             spans.append(min(self._agent.next_look, 86400.0))
         if self._deadline is not None:
-            # poll() counts milliseconds in 32 bits, and a month has more. So the wait is split into days.
+            # poll() counts milliseconds in 32 bits, which is less than a month. So wait for at most one day at a time.
             spans.append(min(max(0.0, self._deadline - time.monotonic()), 86400.0))
         ready = {fd for fd, _ in waiting.poll(min(spans) * 1000 if spans else None)}
         if not ready and self._rehearsal is not None and time.monotonic() >= self._rehearsal:
             self._rehearsal = None
             self.on_rest()
-            self._ledger.rehearse()  # after `on_rest`, because a fork would close the ledger again
+            self._ledger.rehearse()  # after `on_rest`, because a fork in `on_rest` would close the ledger
         return ready
 
     def _handle_messages(self, words: bytes) -> None:
@@ -286,7 +286,7 @@ class Supervision:
             self.on_end()
             evidence = evidence.but(detail=evidence.detail or self._detail)
         elif self._intent is not None:
-            evidence = refused(self._intent, evidence.seen_by)  # we killed the fork before it executed the command
+            evidence = refused(self._intent, evidence.seen_by)  # Outlive killed the child process before its exec
         if self.copying is not None:
             self.copying.copy()
         settlement = plan_settlement(

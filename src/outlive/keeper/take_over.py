@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-import outlive.keeper.observation.unanswered_calls  # noqa: F401 - imported now, because the installation may be deleted before it is used
+import outlive.keeper.observation.unanswered_calls  # noqa: F401 - imported now, because the installation may be deleted before the module is used
 from outlive.domain.errors import OutliveError
 from outlive.domain.timestamps import UTC, datetime
 from outlive.keeper.exit_watch import ReparentedCommand, SurvivingWitness, confirm_begin, read_identity
@@ -38,7 +38,7 @@ def adopt(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
         os._exit(0)
     _forget_condition(plan)
     supervision = Supervision(plan, held, sight, "adopter")
-    # Do this before the answer, because the process that asked for the adoption reads the effects next.
+    # Switch before the answer is sent, because the process that asked for the adoption reads the effects next.
     supervision.switch_to(sight)
     os.write(ready, b"running\n")
     os.close(ready)

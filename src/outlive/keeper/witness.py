@@ -2,7 +2,7 @@
 
 The witness uses only the bundle. It does not use the ledger, the network or the configuration. So only a SIGKILL can
 keep it from writing the exit record. It records the status of the dead command before reaping it (WNOWAIT). If the
-witness is killed in between, the keeper inherits the zombie and reads the same status again.
+witness is killed between these two steps, the keeper inherits the zombie and reads the same status again.
 
 The witness forks a child process. The child executes the command when it gets the keeper's go, a message of one byte.
 """
@@ -56,9 +56,9 @@ class Start(Value):
     input: str | None = None
     """The FIFO that the command reads as its input. None if the command takes no input."""
     prompt: str | None = None
-    """The file that an agent's client reads as its whole input. None if the command is no agent's client."""
+    """The file that an agent's client reads as its whole input. None if the command is not an agent's client."""
     shared_listener: SharedListener | None = None
-    """The listener of the command's system calls. None if they are not observed."""
+    """The listener of the command's system calls. None if the calls are not observed."""
 
 
 def note_of(start: Start) -> tuple[bytes, tuple[int, ...]]:
@@ -70,7 +70,7 @@ def note_of(start: Start) -> tuple[bytes, tuple[int, ...]]:
 
 
 def start_from(note: bytes, descriptors: list[int]) -> Start:
-    """Return the start that another process has sent as `note` and descriptors."""
+    """Return the `Start` that another process has sent as a note and descriptors."""
     fields, seen = loads(note)  # noqa: S302 - the keeper of this witness wrote this note
     own = len(_DESCRIPTORS)
     fields.update(zip(_DESCRIPTORS, descriptors[:own], strict=True))
@@ -177,9 +177,9 @@ def _open_input(path: str) -> None:
 
 
 def _linger(start: Start, stand_in: ListenerFallback) -> None:
-    """Wait until no observed process is alive, and answer their calls if necessary.
+    """Wait until no observed process is alive.
 
-    The witness answers the calls only after the keeper's death.
+    If the keeper dies, the witness answers the calls of these processes.
     """
     for fd in (start.lock, start.record, start.output):
         os.close(fd)  # as long as the lock is open, the attempt counts as running
@@ -191,8 +191,8 @@ def _linger(start: Start, stand_in: ListenerFallback) -> None:
 def _watch(record_fd: int, command: int, voice: int, keeper: int) -> None:
     """Wait for the command, and reap the orphans that this process inherits meanwhile.
 
-    The keeper is notified once the end is on record, and makes the end durable before any other process is notified. If
-    the keeper is dead or takes too long, the witness makes the record durable.
+    When the end is in the record, the witness notifies the keeper. The keeper makes the end durable before it notifies
+    any other process. If the keeper is dead or takes too long, the witness makes the record durable.
     """
     while True:
         seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)

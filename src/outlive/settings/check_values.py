@@ -21,7 +21,7 @@ _LONGEST = 60
 
 
 class BadKey(Exception):
-    """The error for a key that is not allowed: the key's place, the fact and the hint."""
+    """The error for a wrong key or value: the key's place, the fault and a hint."""
 
     def __init__(self, where: Where, fact: str, hint: str) -> None:
         super().__init__(fact)

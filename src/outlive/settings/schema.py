@@ -28,7 +28,10 @@ class Key(Value):
     default: object = None
     """The value that applies if the key is missing, or None if the key has no default."""
     choices: tuple[str, ...] = ()
-    """The values that a key of the kind `choice` may have. For a `template`, the parts that one text must contain."""
+    """The values that a key of the kind `choice` may have.
+
+    For a key of the kind `template`, each choice must occur in at least one text of the list.
+    """
 
 
 class Table(Value):

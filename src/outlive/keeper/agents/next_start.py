@@ -32,14 +32,14 @@ _GO_ON = "The previous attempt was interrupted. Continue where it stopped."
 
 
 def begin_next(plan: Plan, files: AttemptFiles, result: AgentResult, row: Attempt) -> Attempt:
-    """Write the files with which an agent's next attempt begins. Return its row.
+    """Write the files of an agent's next attempt. Return the row of this attempt.
 
     `result` is the result of the failed attempt. If the same model is tried again, the next attempt waits for as long
     as the provider asked for, but at most one hour. The limits of the task apply to all its attempts together. So the
     files contain the cost, tokens and turns of all earlier attempts. Raises OSError if the files cannot be written.
     """
     request = plan.launch.agent
-    assert request is not None  # noqa: S101 - only agent tasks have a result
+    assert request is not None  # noqa: S101 - this function is called only for agent tasks, which have a request
     unavailable = unavailable_models(plan.home)
     start, prompt = next_start(plan.launch, plan.files, result, unavailable)
     start = _with_spent(start, read_start(plan.files), result)
@@ -128,11 +128,11 @@ def next_start(
     """Return the client, model and session of the next attempt, and its prompt.
 
     If the model was unavailable, the next candidate is tried. Otherwise the same candidate is tried again. If the
-    failed attempt has called tools, the next attempt continues its work. The same client continues the session. Another
-    client begins a new session, with a prompt that mentions the failed attempt.
+    failed attempt has called tools, the next attempt continues this work. If the client is the same, the
+    session is continued, too. A different client begins a new session, with a prompt that mentions the failed attempt.
     """
     request, before = launch.agent, read_start(last)
-    assert request is not None  # noqa: S101 - only agent tasks have such attempts
+    assert request is not None  # noqa: S101 - this function is called only for agent tasks, which have a request
     failed = request.candidate(result.client, result.asked)
     chosen = failed
     if result.agent_class == "unavailable":
@@ -155,9 +155,9 @@ def next_start(
 
 
 def _continued(chosen: Candidate, session: str, before: AgentStart | None, result: AgentResult) -> AgentStart:
-    """Return the start of an attempt that continues the previous attempt's session.
+    """Return the start data of an attempt that continues the previous session.
 
-    The start contains the cost and the tokens that the session has used so far.
+    The data contain the cost and the tokens that the session has used so far.
     """
     cost, tokens = (None, None) if before is None else (before.cost_before_usd, before.tokens_before)
     used = (result.input_tokens or 0, result.output_tokens or 0)
@@ -172,7 +172,7 @@ def _continued(chosen: Candidate, session: str, before: AgentStart | None, resul
 
 
 def _with_spent(start: AgentStart, before: AgentStart | None, result: AgentResult) -> AgentStart:
-    """Add the cost, tokens and turns of all earlier attempts to a start."""
+    """Add the cost, tokens and turns of all earlier attempts to the start data."""
     cost, tokens, turns = (0.0, 0, 0) if before is None else (before.spent_usd, before.spent_tokens, before.spent_turns)
     return start.but(
         spent_usd=cost + (result.cost_usd or 0.0),
@@ -196,12 +196,12 @@ def known_at_start(request: AgentRequest, start: AgentStart) -> AgentResult:
 
 
 def claims_of(launch: Launch, start: AgentStart) -> tuple[Claim, ...]:
-    """Return the claims of an attempt: those of its task, and those of its model.
+    """Return the claims of an attempt: the claims of its task and of its model.
 
     A claim limits how many attempts with the same claim run at once.
     """
     request = launch.agent
-    assert request is not None  # noqa: S101 - only agent tasks have such attempts
+    assert request is not None  # noqa: S101 - this function is called only for agent tasks, which have a request
     models = request.candidate(start.client, start.model).claims
     return (*launch.claims, *(Claim(name=name, room=room) for name, room in models))
 

@@ -1,6 +1,7 @@
 """The check of a running agent for reached limits, repeated calls and silence.
 
-The client writes its output directly into the output file. This module reads the file, as every later reader does.
+The client writes its output directly into the output file. This module reads that file, as every later reader of the
+output does.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class AgentWatch:
         `pids` returns the pids of the task's living processes. `command` is the pid of the client.
         """
         request, start = plan.launch.agent, read_start(plan.files)
-        assert request is not None  # noqa: S101 - only agent tasks are watched
+        assert request is not None  # noqa: S101 - this class is used only for agent tasks, which have a request
         self._plan, self._request = plan, request
         self._reader: StreamReader | None = None if start is None else reader_of(request, start)
         self._patience = self._find_patience(plan)
@@ -54,12 +55,12 @@ class AgentWatch:
         self._progressed_tick = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._recorded, self._recorded_at = 0, 0.0
         self.is_stalled = False
-        """Whether the last check found at least half of the allowed silence used up."""
+        """Whether, at the last check, the agent had been silent for at least half of the allowed time."""
 
     @staticmethod
     def _find_patience(plan: Plan) -> Patience:
         request, start = plan.launch.agent, read_start(plan.files)
-        assert request is not None  # noqa: S101 - only agent tasks are watched
+        assert request is not None  # noqa: S101 - this class is used only for agent tasks, which have a request
         client = request.candidates[0].client if start is None else start.client
         patience = adapter_of(request, client).patience
         given = plan.launch.idle_timeout
@@ -106,7 +107,7 @@ class AgentWatch:
         write_progress(self._plan.files, self._reader.result())
 
     def reason_to_end(self) -> tuple[IntentKind, str] | None:
-        """Return why the agent must be ended now: the kind of reason, and a sentence.
+        """Return the kind of reason for ending the agent now, and an explanation.
 
         Returns None if the agent may go on.
         """
@@ -123,7 +124,8 @@ class AgentWatch:
     def _silence(self) -> tuple[IntentKind, str] | None:
         """Return why the agent must be ended because of its silence, or None.
 
-        The silence is checked only a few times per limit. Between two checks, this function returns None.
+        The silence is checked only a few times before its limit is reached. Between two checks, this function returns
+        None.
         """
         reader, now, limit = self._reader, time.monotonic(), self._limit_s()
         if reader is None or now < self._checked_at + limit / _CHECKS_PER_LIMIT:
@@ -152,11 +154,11 @@ class AgentWatch:
         return self._patience.idle_s if self._progress else self._patience.first_s
 
     def _tool_runs(self) -> bool:
-        """Return whether a tool runs that the client has not reported.
+        """Return whether the client runs a tool without having reported this tool.
 
         Returns False if the agent has been silent for longer than the limit for tools. All clients start the shell tool
         in a new Unix session. So a process counts as a tool if it is in another Unix session than the client, and was
-        started after the last progress.
+        started after the agent's last progress.
         """
         if time.monotonic() - self._progressed_at >= self._patience.tool_s:
             return False

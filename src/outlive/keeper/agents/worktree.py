@@ -29,7 +29,7 @@ _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "G
 def head_commit(directory: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the top directory and the current commit of a directory's worktree.
 
-    Raises `UserError` if the directory is in no git repository, or if the repository has no commit.
+    Raises `UserError` if the directory is not in a git repository, or if the repository has no commit.
     """
     found = _git(environ, directory, "rev-parse", "--show-toplevel", "--verify", "HEAD^{commit}")
     lines = found.stdout.splitlines()
@@ -77,7 +77,7 @@ def has_changed(worktree: Worktree, environ: Mapping[str, str]) -> bool:
 
 def remove(worktree: Worktree, environ: Mapping[str, str]) -> bool:
     """Remove an unchanged worktree and its branch. Return whether it is gone."""
-    # Without --force, git refuses if the worktree has changed since `has_changed` has checked it.
+    # Without --force, git refuses to remove the worktree if it has changed since the check by `has_changed`.
     done = _git(environ, worktree.repository, "worktree", "remove", worktree.path)
     if done.returncode != 0:
         return not os.path.isdir(worktree.path)

@@ -52,7 +52,7 @@ def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
 def _can_observe(home: Home, *, keep_privileges: bool) -> bool:
     """Return whether system calls can be observed on this machine.
 
-    The answer is cached until the next boot.
+    The result is cached until the next boot.
     """
     from outlive.observe.seccomp.self_test_cache import answer_known  # noqa: PLC0415 - only observed commands need this import
 

@@ -1,6 +1,6 @@
 """The watch of a running command's files, in a thread of the keeper.
 
-If the thread fails, the command goes on. At its end, its files are compared with the first snapshot.
+If the thread fails, the command goes on. At the end of the command, the files are compared with the first snapshot.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Watch:
     def _run(self) -> None:
         try:
             self._watch()
-        except Exception as error:  # noqa: BLE001 - the command must go on after any error, such as a limit or a deleted repository
+        except Exception as error:  # noqa: BLE001 - the command must go on after any error, such as a reached limit or a deleted repository
             self._note("gap", f"watching failed: {str(error)[:200] or type(error).__name__}")
         finally:
             if self._watcher is None:

@@ -37,7 +37,7 @@ def met_before(plan: Plan, what: What) -> tuple[list[str], bool]:
 
 def remember(plan: Plan, *, gaining: Collection[str], supervising: Collection[str]) -> None:
     """Store the names of the programs at these paths, and a checksum of this command."""
-    from outlive.observe.seccomp.tracer_conflicts import name_to_remember  # noqa: PLC0415 - the imported module is already loaded
+    from outlive.observe.seccomp.tracer_conflicts import name_to_remember  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
     if gaining:
         _add(plan, "gaining", {path.rpartition("/")[2] for path in gaining})

@@ -1,8 +1,8 @@
 """The keeper's thread that answers the observed system calls of its command.
 
-The thread answers the exec at once. It answers no other call before it has taken the quick snapshots and loaded the
-observer, so it sees every change that the command makes. A filtered process is a process of the command whose calls the
-kernel reports to this thread.
+The thread answers the exec of the command at once. It answers no other call before it has taken the quick snapshots and
+loaded the observer, so it sees every change that the command makes. An observed process is a process of the command
+whose calls the kernel reports to this thread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ListenerThread:
     _snapshots: TaskSnapshots
 
     def __init__(self, plan: Plan, shared_listener: SharedListener, journal: JournalFile) -> None:
-        """Start the thread. Raise RuntimeError if the limit of processes forbids it."""
+        """Start the thread. Raise RuntimeError if the limit of processes is reached."""
         self._plan, self._shared_listener, self._journal = plan, shared_listener, journal
         self.observer: Observer | None = None
         self.unseen: str | None = None
@@ -56,7 +56,7 @@ class ListenerThread:
     def take_listener(self, command: int, snapshots: TaskSnapshots) -> None:
         """Copy the child process's listener, which the child closes after its go.
 
-        So the keeper must call this before it sends the go.
+        So the keeper must call this method before it sends the go.
         """
         self._command, self._snapshots = command, snapshots
         try:
@@ -80,11 +80,11 @@ class ListenerThread:
 
     @property
     def is_running(self) -> bool:
-        """Whether a filtered process may still live."""
+        """Whether a process whose calls this thread answers may still be alive."""
         return self._is_over.locked()
 
     def wait(self) -> None:
-        """Wait until no filtered process lives, and close the shared page."""
+        """Wait until no observed process is alive. Close the memory page for their calls."""
         self._is_over.acquire()
         if self._page is not None:
             self._page.close()
@@ -119,7 +119,7 @@ class ListenerThread:
 
     def _answer_first(self, listener: int) -> None:
         """Answer the exec of the command, so that the command is executed."""
-        from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - the imported module is already loaded
+        from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
         waiting = poll()
         waiting.register(listener, POLLIN)

@@ -1,6 +1,6 @@
 """The observation of an attempt by its keeper, from before the start to the end.
 
-Only an earlier step returns the object that a later step needs, so no step is taken too early. The journal is the
+A later step needs an object that only an earlier step returns, so no step can be taken too early. The journal is the
 attempt's file `effects`, with a line for each observed change.
 
 | step | thread | what happens |
@@ -79,7 +79,7 @@ class JournalFile:
 
     def note(self, operation: str, *words: str) -> None:
         """Write one line with an operation and its fields."""
-        from outlive.observe.journal import escaped  # noqa: PLC0415 - the imported module is already loaded
+        from outlive.observe.journal import escaped  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
         fields = "".join(f"\t{escaped(word)}" for word in words)
         self.append(f"{self.now()}\t{operation}\t0\t-{fields}\n")
@@ -89,13 +89,13 @@ class JournalFile:
         try:
             os.write(self.fd, lines.encode("utf-8", "surrogateescape"))
         except OSError:
-            pass  # readers of the effects inspect the paths themselves
+            pass  # the line is lost, but readers of the effects also inspect the paths themselves
 
 
 class PreparedObservation:
     """The observation of a command that has not begun.
 
-    It is made before the witness is forked.
+    The keeper creates this object before it forks the witness.
     """
 
     _snapshots: TaskSnapshots
@@ -178,7 +178,7 @@ class RunningObservation:
     def snapshot_before_begin(self) -> None:
         """Take the snapshots before the command begins.
 
-        This is needed only if no calls are observed.
+        This method is needed only if no calls are observed.
         """
         self._journal.note("unseen", self._reason or "")
         self._snapshots.take_before()
@@ -189,7 +189,10 @@ class RunningObservation:
             self._watch.wait_for_begin(max(0.0, until - time.monotonic()))
 
     def observe_calls(self) -> None:
-        """Let the listener thread answer all calls, after the launcher was answered."""
+        """Let the listener thread answer all calls from now on.
+
+        The keeper calls this method after it has sent its answer to the launcher.
+        """
         self._may_observe = True
         if self._calls is not None:
             self._calls.observe()
@@ -231,7 +234,7 @@ class RunningObservation:
         try:
             self._remember_conflicts()
             until = time.monotonic() + _OBSERVER_WRITES_WITHIN
-            if self._observer is not None:  # a reader that asks at once must find the observed changes
+            if self._observer is not None:  # a process that reads the effects at once must find these changes
                 self._observer.write_down(_OBSERVER_WRITES_WITHIN)
             own = [] if self._observer is None else list(self._observer.touched)
             followed = self._followed()
@@ -250,7 +253,7 @@ class RunningObservation:
             return
 
     def _followed(self) -> list[str]:
-        """Return the touched paths in repositories.
+        """Return the touched paths that are in a repository.
 
         If the command began outside of repositories, return all touched paths.
         """
@@ -265,7 +268,7 @@ class RunningObservation:
         If the path changed after `until_ns`, the line ends with the time at which the command ended.
         """
         from outlive.observe.journal import escaped  # noqa: PLC0415
-        from outlive.observe.path_state import STAT, changed_at_ns, moments_of, state_like  # noqa: PLC0415 - the imported module is already loaded
+        from outlive.observe.path_state import STAT, changed_at_ns, moments_of, state_like  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
         state = state_like(path, STAT if is_outside else before)
         written, touched = moments_of(path)
@@ -315,7 +318,7 @@ class RunningObservation:
 
     def _still_open(self, paths: Sequence[str]) -> Iterator[str]:
         """Yield a journal line about files that remaining processes can still write."""
-        from outlive.observe.seccomp.recheck import open_for_writing  # noqa: PLC0415 - the imported module is already loaded
+        from outlive.observe.seccomp.recheck import open_for_writing  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
         still = open_for_writing(frozenset(paths), time.monotonic() + _OBSERVER_WRITES_WITHIN)
         if still is None:

@@ -42,7 +42,7 @@ class TaskSnapshots:
         self._work: BackgroundFork | None = None
         self._quick: list[Snapshot] | None = None
         self._outside: frozenset[str] = frozenset()
-        """Directories that were in no repository when the command began."""
+        """Directories that were not in a repository when the command began."""
 
     def directories(self) -> list[str]:
         """Return the command's directory, and the repositories that it may touch."""
@@ -65,11 +65,14 @@ class TaskSnapshots:
         return self._known
 
     def note_begin(self) -> None:
-        """Note the time from which on the command may write."""
+        """Record the time from which the command may write."""
         self._began_ns = time.time_ns()
 
     def note_end(self) -> None:
-        """Note the time at which the command has ended, before any waiter is notified."""
+        """Record the time at which the command ended.
+
+        The keeper calls this method before it notifies any waiter of the end.
+        """
         self.ended_ns = time.time_ns()
 
     def take_before(self) -> None:
@@ -82,14 +85,14 @@ class TaskSnapshots:
 
     @property
     def is_outside(self) -> bool:
-        """Whether the command began in no repository."""
+        """Whether the command began outside of all repositories."""
         return self._plan.launch.cwd in self._outside
 
     def take_all(self, *, is_all: bool = False, for_watching: bool = False, is_late: bool = True) -> bool:
         """Take a snapshot of all files in a fork. Return whether the fork was started.
 
         Outside of repositories, no snapshot is taken. `is_all` means that no calls are observed. Then the snapshot is
-        completed even if the command ends before it is complete.
+        completed even if the command ends first.
         """
         if self._first is not None:
             return True
@@ -166,7 +169,7 @@ class TaskSnapshots:
         return self._work is not None and (self._work.is_done or self._is_all)
 
     def _compare_in_fork(self, first: int, quick: list[Snapshot], seen: Collection[str]) -> None:
-        from outlive.keeper.background_fork import BackgroundFork  # noqa: PLC0415 - the imported module is already loaded
+        from outlive.keeper.background_fork import BackgroundFork  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
         def work() -> None:
             from outlive.observe.git.compare import compare_with_first  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The note on an observed command whose keeper and witness are both dead.
+"""The journal's note about a command whose keeper and witness are both dead.
 
 The command's calls that change files fail from then on, because no process is left that can answer them.
 """

@@ -37,7 +37,7 @@ class OutputCap:
         self.next_look: float | None = None
 
     def begin(self) -> None:
-        """Begin to watch the output. Not needed for a command that ends at once."""
+        """Begin to watch the output. A command that ends at once needs no watch."""
         if self.wake is not None:
             return
         self._directory = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -77,8 +77,8 @@ class OutputCap:
 
     def _check(self) -> int:
         """Check whether the output was truncated, apply the cap, and return the size."""
-        # The position is read first. If it were read last, a command that prints meanwhile would move it beyond the
-        # size, which would look like a truncation.
+        # Read the write position before the size. In the other order, a command that prints between the two reads
+        # would move the position beyond the size, as after a truncation.
         position = os.lseek(self._output, 0, os.SEEK_CUR)
         size = os.fstat(self._output).st_size
         if size < self._seen or position > size:

@@ -1,9 +1,9 @@
 """Keepers that take the next attempt after a short attempt has ended.
 
-A new process first copies every memory page that it touches. This is most of the cost of a short task. So a spawner,
-which launches many tasks, keeps a channel to its newest keepers. Each of these keepers keeps a channel to its witness.
-A keeper reports that it is idle when it has no process or descriptor of its attempt left. A keeper never has two
-attempts at once, and never has rights that its spawner does not have.
+A new process first copies every memory page that it touches. This copying is most of the cost of a short task. So a
+spawner, which launches many tasks, keeps a channel to its newest keepers. Each of these keepers keeps a channel to its
+witness. A keeper reports that it is idle when it has no process or descriptor of its attempt left. A keeper never has
+two attempts at once, and never has rights that its spawner does not have.
 
 Only the spawner dismisses an idle keeper, by closing the channel. So no attempt is sent to a keeper that is about to
 exit.
