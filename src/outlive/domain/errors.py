@@ -16,7 +16,8 @@ TOO_MANY_FILES = "too many files are open: close some, or raise the limit (`ulim
 def hint_after(error: OSError, otherwise: str) -> str:
     """Return the hint for a failed system call.
 
-    If the call failed because too many files are open, the hint says to close some. Otherwise the hint is `otherwise`.
+    If the call failed because too many files are open, the hint says to close some files. Otherwise the
+    hint is `otherwise`.
     """
     return TOO_MANY_FILES if error.errno in (EMFILE, ENFILE) else otherwise
 

@@ -54,9 +54,9 @@ class AgentAttempts:
         return found
 
     def task_in_session(self, client: str, session: str, except_task: str) -> str | None:
-        """Return a task, except `except_task`, that works or will work in a session.
+        """Return a task that works, or will work, in a session of a client.
 
-        The session is a session of the client. Returns None if there is no such task.
+        The task `except_task` is left out. Returns None if there is no such task.
         """
         found = self._ledger.select(_WORKING, (session, client, except_task))
         return str(found[0][0]) if found else None

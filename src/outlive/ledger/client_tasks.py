@@ -129,7 +129,7 @@ class ClientTasks:
             self._ledger.db.execute(_SET_LOOKS, (looks.absent_since, looks.unread_since, reason, one.seq))
 
     def set_absent(self, one: ClientTask, since: str | None) -> None:
-        """Record since when a client task has been absent, or None if it is present."""
+        """Record since when a client task has been absent. None means it is present."""
         with self._ledger.write():
             self._ledger.db.execute("UPDATE foreign_task SET absent = ? WHERE seq = ?", (since, one.seq))
 

@@ -34,7 +34,7 @@ def keep_open() -> None:
 def hurry(patience_s: float) -> None:
     """Keep the ledger open and limit the wait for locks, in this process.
 
-    A process that a client waits for calls this function. `patience_s` is the total time to wait for locks of other
+    This function is for a process that a client waits for. `patience_s` is the total time to wait for locks of other
     processes. `stop_hurrying` undoes the call.
     """
     keep_open()
@@ -188,9 +188,9 @@ class LedgerFile:
         (self._lender or self).end_use()
 
     def lend(self, path: str) -> bool:
-        """Let one more object use this connection. Return False if it cannot be used.
+        """Let one more object use this connection. Return False if this is impossible.
 
-        The connection cannot be used for another path than its own, or if it was idle and `resume` fails.
+        This is impossible if `path` is the path of another ledger, or if this ledger was idle and `resume` fails.
         """
         if path != self._path:
             return False
@@ -243,7 +243,7 @@ class LedgerFile:
             fork_safety.rest(self)
 
     def resume(self, now: datetime | None = None) -> bool:
-        """Use an idle ledger again. If this is not possible, close it and return False.
+        """Use an idle ledger again. If this fails, close the ledger and return False.
 
         A ledger cannot be used again in these cases:
 
@@ -266,7 +266,7 @@ class LedgerFile:
 
     def _has_our_schema(self) -> bool:
         try:
-            self.db.execute("PRAGMA synchronous=FULL")  # the last use may have set NORMAL
+            self.db.execute("PRAGMA synchronous=FULL")  # the last user of the connection may have set NORMAL
             return bool(self.db.pragma("user_version") == SCHEMA_VERSION)
         except apsw.Error:
             return False  # the caller opens the ledger again, which reports the failure
@@ -292,8 +292,8 @@ def _place_of(path: str) -> tuple[tuple[int, int] | None, ...]:
 class Write:
     """One write transaction, begun with BEGIN IMMEDIATE.
 
-    A deferred transaction that reads first may have a stale snapshot when it writes. Then it fails at once with
-    SQLITE_BUSY, whatever the timeout is.
+    A deferred transaction that reads first may have a stale snapshot when it writes. Then the transaction fails at
+    once with SQLITE_BUSY, whatever the timeout is.
     """
 
     def __init__(self, ledger: LedgerFile) -> None:

@@ -92,7 +92,7 @@ class LeftOpenPaths:
     def below(self, task: str, directory: str, after: str | None = None, limit: int | None = None) -> list[LeftPath]:
         """Return the sorted paths that a task left changed below a directory.
 
-        With `after`, only the paths that sort after it are returned.
+        `after` is a path. If it is given, only paths that sort after this path are returned.
         """
         first = os.fsencode(directory.rstrip("/") + "/")
         query = f"SELECT {_COLUMNS} FROM left_path WHERE task = ? AND path > ? AND path < ? ORDER BY path LIMIT ?"
@@ -101,10 +101,10 @@ class LeftOpenPaths:
         return [_from(row) for row in found]
 
     def tasks_below(self, tasks: Sequence[str], directory: str, *others: str) -> list[str]:
-        """Return the given tasks that left a path below a directory changed.
+        """Return those of the tasks that left changed paths below a directory.
 
-        A task that left one of the paths in `others` changed is returned too. The result has the reverse order of
-        `tasks`.
+        A task is returned too if it changed one of the paths in `others` and did not restore this path. The result has
+        the reverse order of `tasks`.
         """
         if not tasks:
             return []

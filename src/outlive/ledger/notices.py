@@ -146,8 +146,8 @@ class Notices:
     def told_since(self, origins: Sequence[int], kin: Collection[int], since: datetime, limit: int) -> list[str]:
         """Return the newest tasks whose endings were acknowledged.
 
-        These are tasks of the sessions `origins` that ended since `since`. Other tasks are returned too if their
-        endings were presented to a session in `kin` since then.
+        The result has tasks that sessions in `origins` launched, if the tasks ended after the time `since`. It also has
+        tasks whose endings were presented to a session in `kin` after this time.
         """
         inside, told = (", ".join(str(int(one)) for one in each) for each in (origins, kin))
         found = self._ledger.select(_TOLD_SINCE.format(origins=inside, kin=told), (to_micros(since), limit))
@@ -187,7 +187,7 @@ class Notices:
     def find(self, prefix: str) -> list[Notice]:
         """Return at most two notices whose ids begin with a prefix.
 
-        Two notices mean that the prefix is ambiguous.
+        If two notices are returned, the prefix is ambiguous.
         """
         return self._notices(f"{_NOTICE} WHERE id >= ? AND id < ? ORDER BY id LIMIT 2", (prefix, prefix + "{"))
 

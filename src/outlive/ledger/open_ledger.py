@@ -53,11 +53,11 @@ _impatient_after: float | None = None
 # other.
 _LACKS_ATTEMPTS = "SELECT 1 FROM task WHERE attempt > (SELECT count(*) FROM attempt WHERE attempt.task = task.id)"
 _ATTEMPT_WITHOUT_TASK = "SELECT 1 FROM attempt WHERE NOT EXISTS (SELECT 1 FROM task WHERE task.id = attempt.task)"
-_DESCRIPTORS = 6  # the file, its log, its index, their directory, and two spare ones
+_DESCRIPTORS = 6  # for the ledger's file, its log, the log's index and the directory, and two spare ones
 
 # The length in pages at which Outlive checkpoints the log. SQLite's defaults do not fit, because usually no other
 # process has the ledger open. By default, the last process that closes the ledger checkpoints the log, so every launch
-# would cost three more syncs. With this checkpoint switched off, SQLite forgets how much was checkpointed, and the log
+# would cost three more syncs. If this checkpoint is switched off, SQLite forgets how much was checkpointed, and the log
 # grows without limit. A process that opens the ledger reads a log of this length in well under a millisecond.
 _LONGEST_LOG = 100
 
@@ -92,7 +92,7 @@ def connect(path: str, now: datetime, *, create: bool = True) -> apsw.Connection
 
 
 def file_at(path: str) -> tuple[int, int] | None:
-    """Return the device and inode of the file at a path, or None without a file."""
+    """Return the device and inode of the file at a path, or None if there is no file."""
     try:
         found = os.stat(path)
     except OSError:
@@ -107,7 +107,7 @@ def _raise_busy(path: str) -> apsw.Connection:
 
 
 def _connect(path: str, *, create: bool) -> apsw.Connection | None:
-    """Return a connection.
+    """Return a new connection to the ledger.
 
     Returns None if the ledger was replaced and must be opened again.
     """
@@ -219,7 +219,7 @@ def _migrate(connection: apsw.Connection, path: str, place: tuple[int, int] | No
 
 
 def _replace_emptied(path: str) -> None:
-    """Replace an emptied ledger by a new ledger that has only the schema.
+    """Replace an emptied ledger with a new ledger that has only the schema.
 
     The emptied file itself is not used again. A process that opened the file earlier has a lock on it, and would block
     all other processes as long as this process runs.
@@ -294,7 +294,7 @@ def _is_short_of_descriptors() -> bool:
 
     SQLite does not report this cause.
     """
-    from resource import RLIMIT_NOFILE, getrlimit  # noqa: PLC0415 - imported here, because it is needed only after an error
+    from resource import RLIMIT_NOFILE, getrlimit  # noqa: PLC0415 - this import is needed only after an error
 
     try:
         return getrlimit(RLIMIT_NOFILE)[0] - len(os.listdir("/proc/self/fd")) < _DESCRIPTORS
@@ -331,7 +331,8 @@ def is_inconsistent(connection: apsw.Connection) -> bool:
 def damaged(path: str, error: apsw.Error) -> OutliveError:
     """Return the error for a damaged ledger that stays in place.
 
-    A keeper does not move the ledger aside. The next reader would then find an empty ledger and no explanation.
+    A keeper leaves the ledger in place. If it moved the ledger aside, the next reader would find an empty ledger and no
+    explanation.
     """
     return Broken(f"the ledger {path} is damaged ({error})", "the next command moves the damaged file aside")
 
@@ -358,7 +359,7 @@ def _has_remains(path: str) -> bool:
 
 
 def _move_aside(path: str, when: str) -> str:
-    from outlive.bundle.atomic_file import temporary_name  # noqa: PLC0415 - imported here, because only a damaged ledger needs it
+    from outlive.bundle.atomic_file import temporary_name  # noqa: PLC0415 - only a damaged ledger needs this import
 
     aside = temporary_name(f"{path}.broken-{when}")
     for suffix in ("-wal", "-shm", ""):

@@ -119,7 +119,7 @@ def launch_row(launch: Launch) -> tuple[Cell, ...]:
 def _request_cell(launch: Launch) -> str | None:
     if launch.agent is None:
         return None
-    from outlive.domain.agents.request import request_json  # noqa: PLC0415 - imported here, because only agent tasks need it
+    from outlive.domain.agents.request import request_json  # noqa: PLC0415 - only agent tasks need this import
 
     return to_json(request_json(launch.agent))
 
@@ -127,7 +127,7 @@ def _request_cell(launch: Launch) -> str | None:
 def _request(cell: str | None) -> AgentRequest | None:
     if cell is None:
         return None
-    from outlive.domain.agents.request import request_from  # noqa: PLC0415 - imported here, because only agent tasks need it
+    from outlive.domain.agents.request import request_from  # noqa: PLC0415 - only agent tasks need this import
 
     found = from_json(cell)
     return request_from(found) if isinstance(found, dict) else None
@@ -137,7 +137,7 @@ def agent_cell(result: AgentResult | None) -> str | None:
     """Return the result of an agent task's attempt as a cell."""
     if result is None:
         return None
-    from outlive.domain.agents.result import result_json  # noqa: PLC0415 - imported here, because only agent tasks need it
+    from outlive.domain.agents.result import result_json  # noqa: PLC0415 - only agent tasks need this import
 
     return to_json(result_json(result))
 
@@ -146,7 +146,7 @@ def agent_from(cell: str | None) -> AgentResult | None:
     """Return the result of an agent task's attempt from a cell, or None for a command."""
     if cell is None:
         return None
-    from outlive.domain.agents.result import result_from  # noqa: PLC0415 - imported here, because only agent tasks need it
+    from outlive.domain.agents.result import result_from  # noqa: PLC0415 - only agent tasks need this import
 
     found = from_json(cell)
     return result_from(found) if isinstance(found, dict) else None
@@ -215,7 +215,7 @@ def launch_from(row: Row) -> Launch:
 def _dependencies(cell: str) -> tuple[Dependency, ...]:
     if cell == "[]":
         return ()
-    from outlive.domain.tasks.queueing import Dependency  # noqa: PLC0415 - imported here, because most tasks have no dependency
+    from outlive.domain.tasks.queueing import Dependency  # noqa: PLC0415 - only tasks with a dependency need this import
 
     return tuple(Dependency(task=task, any_ending=any_ending) for task, any_ending in _array(cell))
 
@@ -223,7 +223,7 @@ def _dependencies(cell: str) -> tuple[Dependency, ...]:
 def _claims(cell: str) -> tuple[Claim, ...]:
     if cell == "[]":
         return ()
-    from outlive.domain.tasks.queueing import Claim  # noqa: PLC0415 - imported here, because most tasks have no claim
+    from outlive.domain.tasks.queueing import Claim  # noqa: PLC0415 - only tasks with a claim need this import
 
     return tuple(Claim(name=name, room=room) for name, room in _array(cell))
 

@@ -17,7 +17,7 @@ _NOTE = "INSERT INTO edit (origin, project, path, at) VALUES (?, ?, ?, ?)"
 _BETWEEN = """
     SELECT session.id, edit.path, edit.at FROM edit JOIN session ON session.seq = edit.origin
     WHERE edit.at BETWEEN ? AND ? ORDER BY edit.at LIMIT ?"""
-# Every ending has a notice. The notice of the newest ending is found fast, even if there are many attempts.
+# Every ended attempt has a notice. So this query finds the newest ending without a search through all attempts.
 _LAST_ENDED = "SELECT created_at FROM notice WHERE kind IN ('ended', 'lost', 'retrying') ORDER BY seq DESC LIMIT 1"
 _MOST = 10_000
 
@@ -37,7 +37,7 @@ class SessionEdits:
     def may_matter(self, since: datetime) -> bool:
         """Return whether a task has run since a given time.
 
-        Only then, edits since that time may overlap with the changes of a task.
+        If no task has run since that time, later edits cannot overlap with the changes of a task.
         """
         ended = self._ledger.select(_LAST_ENDED)
         return bool(self._ledger.unsettled()) or any(at >= to_micros(since) for (at,) in ended)

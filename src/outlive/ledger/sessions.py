@@ -81,7 +81,7 @@ class Sessions:
         self._ledger = ledger
 
     def heard_of(self, session: str, project: str, now: datetime) -> tuple[int, int]:
-        """Return the number and boundary of a session that launches a task.
+        """Return a launching session's number, and how many boundaries it has crossed.
 
         A session that is not in the ledger yet is recorded. If the client, and not a person, made the session's name,
         the name means the same session in every directory.

@@ -325,7 +325,7 @@ class SqliteLedger(LedgerFile):
     def newest(self, limit: int, project: str | None, ran_after: datetime) -> Sequence[Task]:
         of_project = "" if project is None else " WHERE project = ?"
         cells = (() if project is None else (rows.text(project),)) + (limit, to_micros(ran_after))
-        # The limit comes first: looking up the end of every task of a long history would be slow.
+        # The limit is applied first, because looking up the end of every task of a long history would be slow.
         newest = f"SELECT seq FROM task{of_project} ORDER BY seq DESC LIMIT ?"
         ended = "SELECT ended_at FROM attempt WHERE attempt.task = task.id AND number = task.attempt"
         return self._tasks(f"{_TASK} WHERE seq IN ({newest}) AND ifnull(({ended}) > ?, 1) ORDER BY seq DESC", cells)

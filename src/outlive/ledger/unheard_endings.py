@@ -34,7 +34,7 @@ class UnheardEnding(Value):
     kept: tuple[str, ...] = ()
     """Tasks of the sessions in `origins` whose endings another open session receives. These tasks are left out."""
     claimers: tuple[str, ...] = ()
-    """Leases whose processes still run. Notices that are claimed in their names are being delivered now."""
+    """Leases whose processes still run. Notices that are claimed for these leases are being delivered now."""
     others: tuple[int, ...] = ()
     """Open sessions to which some of the endings were presented."""
     only: tuple[int, ...] | None = None
@@ -71,7 +71,7 @@ class UnheardEndings:
         return [row[0] for row in self._ledger.select(query)]
 
     def count(self, unheard: UnheardEnding) -> tuple[int, int]:
-        """Return the number of selected endings, and how many of these are no success."""
+        """Return the number of selected endings, and how many tasks did not succeed."""
         where, cells = _where(unheard)
         query = f"SELECT count(*), coalesce(sum(attempt.state <> 'succeeded'), 0) {_ENDINGS} AND {where}"
         ended, failed = self._ledger.select(query, cells)[0]

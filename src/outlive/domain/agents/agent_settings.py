@@ -111,7 +111,7 @@ class AgentSettings(Value):
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Return whether a path is a directory or lies below it.
+    """Return whether `path` equals `directory` or lies below `directory`.
 
     Both paths must be resolved.
     """

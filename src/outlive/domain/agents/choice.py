@@ -1,7 +1,7 @@
 """The choice of a client and a model, for the first attempt and after a failure.
 
-All later decisions depend on the chosen model. They do not depend on a wish that another wish overrides, such as the
-default model of a category.
+All later decisions depend on the chosen model. A wish that another wish overrides, such as the default model of a
+category, has no influence on later decisions.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Choice(Value):
 
 
 def resolve(wishes: Sequence[Wish], client: str) -> Choice:
-    """Return the client of the first wish that names a client, and a model for it.
+    """Return the client of the first wish that names a client, and its model.
 
     The wishes are in order of precedence. `client` is chosen if no wish names a client. A model's name is valid only
-    for one client. So a wish that names a model together with another client is ignored.
+    for one client. So if a wish names another client together with a model, that model is not used.
     """
     chosen = next((one.client for one in wishes if one.client is not None), client)
     for wish in wishes:
@@ -52,7 +52,7 @@ def resolve(wishes: Sequence[Wish], client: str) -> Choice:
 
 
 def split_name(text: str, clients: Collection[str]) -> tuple[str | None, str]:
-    """Return client and model of a text such as `codex:gpt-5`.
+    """Return the client and the model in a text such as `codex:gpt-5`.
 
     The returned client is None if the text does not begin with a known client and a colon.
     """

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Candidate(Value):
-    """A client with a model that may answer the prompt."""
+    """A client and a model with which an agent task may be tried."""
 
     client: str
     model: str | None = None

@@ -22,7 +22,7 @@ class Runaway:
     def count(self, call: str) -> None:
         """Count one tool call.
 
-        `call` is a string with the tool and its input. Equal calls must be passed as equal strings.
+        `call` is a string with the tool and its input. The caller must pass equal strings for equal calls.
         """
         self.calls += 1
         self._identical = self._identical + 1 if call == self._last else 1

@@ -1,4 +1,4 @@
-"""Attribution: the decision which changes a task itself made during its run.
+"""The attribution of changes: which changes a task itself made during its run.
 
 The task's journal is the record of its observed system calls. A comparison of two snapshots may show a change that is
 not in the journal. Such a change is reported as unattributed, because another process made it, or the task made it
@@ -28,7 +28,7 @@ _MOST_NAMED, _WIDEST_NAME = 6, 80
 def with_comparisons(
     effects: Effects, comparisons: Sequence[Comparison], quick: tuple[Snapshot, Snapshot] | None
 ) -> Effects:
-    """Add the changes that only comparisons of snapshots show to a task's effects.
+    """Complete a task's effects with the changes that only comparisons show.
 
     `quick` has the snapshots from the task's beginning and end.
     """
@@ -48,7 +48,8 @@ def with_comparisons(
         # Leave out paths that the journal attributes to the task. The comparison may show such a path as changed,
         # because a process that the task left running can change the path after the comparison has begun.
         seen = frozenset((*effects.changed, *effects.created, *effects.restored, *effects.rewritten))
-        away = frozenset((*effects.changed, *effects.restored))  # the paths in a moved directory have moved with it
+        # If one of these paths is a moved directory, the paths in it have moved with it.
+        away = frozenset((*effects.changed, *effects.restored))
         found = [each for comparison in comparisons for each in _unattributed(comparison)]
         unseen = tuple(each for each in found if each.path not in seen and not _came_along(each, away))
         in_all = sum(count for each in comparisons for count in each.counts.values())
@@ -117,7 +118,7 @@ def _moves(effects: Effects, snapshots: tuple[Snapshot, Snapshot] | None) -> Ite
 
 
 class _Seen:
-    """The parts of another repository's git state that the task changed.
+    """The parts of git's state that the task changed in another repository.
 
     Only observed changes count.
     """

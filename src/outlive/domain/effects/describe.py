@@ -20,8 +20,7 @@ _WHO, _BRIEF = "nobody knows who did it", "changes of less than 0.1 s may be mis
 _MOST_NAMED = 3
 _MANY = 20
 _WIDEST_NAME = 80
-# The phrases for files that were written, and whose content is the same as before or may be the same as before. All
-# other files are called "changed".
+# The phrases for written files whose content is, or may be, the same as before. All other files are called "changed".
 _WRITTEN = {"rewritten": "written with the same content", "touched": "written, perhaps changed,"}
 
 
@@ -89,7 +88,7 @@ def none_open(effects: Effects) -> str:
 
 
 def few_names(paths: Sequence[str], tree: str, scopes: Mapping[str, str] = {}) -> str:
-    """Return a phrase with the names of the first paths and the number of the rest."""
+    """Return a phrase: the names of the first few paths, and how many more there are."""
     names = [one_line(_name_of(path, tree, scopes.get(path, tree)), _WIDEST_NAME) for path in paths[:_MOST_NAMED]]
     more = len(paths) - len(names)
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
@@ -140,9 +139,9 @@ def _more_differ(count: int) -> str:
 
 
 def _nothing(effects: Effects, certain: str) -> str:
-    """Return the sentence about effects without a known change.
+    """Return the sentence for a task without a known change.
 
-    The sentence is `certain` if the snapshots of all files were compared.
+    The caller passes `certain`, the sentence to return if the snapshots of all files were compared.
     """
     return "nothing is known to have changed" if effects.unattributed is None or effects.uncompared else certain
 
@@ -178,7 +177,7 @@ def _open(window: Window, now: datetime) -> str:
 
 def _net(effects: Effects) -> Iterator[str]:
     left = {path for each in effects.windows if each.is_open for path in each.paths}
-    # Other parts of the sentence name the paths of open windows and the removed paths.
+    # Leave out the paths of open windows and the removed paths, because other parts of the sentence name these paths.
     changed = [path for path in effects.changed if path not in left.union(effects.gone)]
     gone = without_filled(effects.gone, effects.whole)
     for paths, what in ((changed, "changed"), (gone, "removed"), (effects.created, "created")):

@@ -42,7 +42,7 @@ class Distance(Value):
 class Drift(Value):
     """The drift of one task.
 
-    `moved` says whether anything has changed. It is None if this is not known.
+    `moved` says whether there is drift. It is None if it is not known whether there is drift.
     """
 
     moved: bool | None
@@ -75,8 +75,8 @@ def drift(
 ) -> Drift:
     """Return the drift between the snapshots `then` and `now`.
 
-    `distance` is the distance between the two HEADs, if it was counted. `is_own` is False for another repository than
-    the one in which the task ran. With `is_meanwhile`, the snapshots are from the task's beginning and end.
+    `distance` is the distance between the two HEADs, if it was counted. `is_own` says whether the task
+    ran in this repository. With `is_meanwhile`, the snapshots are from the task's beginning and end.
 
     All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. The fields `dirty`
     and `contents` were read shortly after the task's end (`ended_ns`).
@@ -171,7 +171,7 @@ def _settings_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[s
     changed = []
     for path, was in then.settings.items():
         if path in (then.files or ()):
-            continue  # reported as a file that the task touched
+            continue  # `_file_drift` reports this file, because the task touched it
         answer = is_changed(was, now.settings.get(path, UNSEEN))
         if answer:
             changed.append(path)

@@ -51,7 +51,7 @@ class Window(Value):
 
 
 class Unattributed(Value):
-    """A path that changed during the task's run without an observed cause."""
+    """A path that changed during the task's run. The cause was not observed."""
 
     path: str
     name: str
@@ -112,7 +112,7 @@ class Effects(Value):
 
     @property
     def is_outside_of(self) -> str:
-        """The place of the `outside` paths, as a phrase."""
+        """A phrase that says where the paths in `outside` lie."""
         return "outside of the project" if self.is_in_repository else "outside of any repository"
 
     @property

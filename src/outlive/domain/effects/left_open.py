@@ -53,7 +53,10 @@ class LeftPath(Value):
 
 
 def can_be_left(found: str) -> bool:
-    """Return whether a path is known to have existed, so that it can be left changed."""
+    """Return whether a path is known to have existed before the task changed it.
+
+    Only such a path can be left changed.
+    """
     return found not in (UNREADABLE, "s", ABSENT)
 
 

@@ -46,7 +46,7 @@ def fold(paths: Sequence[str], most: int) -> list[Summary]:
 
 
 def without_filled(paths: Iterable[str], whole: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the paths, without directories that contain another of the paths.
+    """Return the paths, except directories in which another of the paths lies.
 
     `whole` has the directories that are reported instead of the paths in them. These directories are kept, and the
     paths in them are left out.
@@ -59,7 +59,7 @@ def without_filled(paths: Iterable[str], whole: Collection[str] = ()) -> tuple[s
 def told_as(path: str, whole: Collection[str]) -> str:
     """Return the path under which a path is reported.
 
-    This is the outermost directory in `whole` that contains the path, or else the path itself.
+    The result is the outermost directory in `whole` that contains the path. If there is none, it is the path itself.
     """
     found = above = path
     while above := above.rpartition("/")[0]:
@@ -83,7 +83,7 @@ def _below(paths: list[str]) -> Summary:
 
 
 def _wait(waiting: list[tuple[int, str, list[list[str]]]], directory: str, paths: list[str]) -> None:
-    """Add a directory to the queue of directories that may be replaced by entries.
+    """Add a directory to the queue of directories that their entries may replace.
 
     The paths are stored in groups, one group for each entry of the directory.
     """

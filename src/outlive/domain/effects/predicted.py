@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     TouchKind = Literal["path", "git", "packages", "container", "database", "remote", "service", "unknown"]
     DeclaredLevel = Literal["declared", "unknown"]
 
-# Commands that take away files of others (for instance `git stash`) contain one of these strings. The text of any other
-# command need not be parsed.
+# Every command that can change files that it did not write (for instance `git stash`) contains one of these strings. So
+# the text of any other command need not be parsed.
 _LETTERS = (
     *("stash", "checkout", "switch", "restore", "bisect", "rebase", "reset", "abort", "apply", "patch", "clean"),
     *("mv ", "cp ", "ln ", "rm -", "read-tree"),

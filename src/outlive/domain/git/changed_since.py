@@ -110,7 +110,7 @@ def _is_written(is_now: bytes, ended_ns: int | None) -> bool | None:
     stamp = stamp_of(is_now)
     if not stamp or ended_ns is None:
         return None
-    if not any(stamp):  # a submodule, whose state has no time of its last change
+    if not any(stamp):  # this is a submodule, and its state has no time of the last change
         return None if _is_dirty(is_now) else False
     return False if changed_at_ns(stamp) < ended_ns else _is_dirty(is_now) or None
 

@@ -105,9 +105,9 @@ def compare(
 ) -> Comparison:
     """Return the differences between two snapshots, for the wanted paths.
 
-    `since_ns` is given if the `before` snapshot was taken later than that time. Then files that were written between
-    that time and the snapshot are reported too. It is not known which content these files had at that time. Nor is it
-    known whether a tracked file that the snapshot lacks existed then.
+    `since_ns` is a time before the `before` snapshot was taken, or None. Files that were written between this time
+    and the snapshot are reported too. The content of these files at `since_ns` is not known. If the snapshot lacks a
+    tracked file, it is also not known whether the file existed at `since_ns`.
     """
     fate = _fate(before, after)
     unknown = [f"before: {each}" for each in before.unknown] + [f"after: {each}" for each in after.unknown]
@@ -223,7 +223,7 @@ def _compare_files(before: Tree, after: Tree, since_ns: int | None) -> Iterable[
 
 
 def _is_too_late(was: bytes, since_ns: int) -> bool:
-    """Return whether a path may have changed after `since_ns`, before it was read."""
+    """Return whether a path may have changed between `since_ns` and its reading."""
     stamp = stamp_of(was)
     return was == GONE or (any(stamp) and changed_at_ns(stamp) >= since_ns)
 

@@ -26,7 +26,7 @@ def mark_of(path: bytes) -> int:
 
 def contents_of(tracked: Mapping[bytes, bytes]) -> bytes:
     """Return the digest of the names, modes and contents of the existing files."""
-    from _blake2 import blake2b  # noqa: PLC0415 - imported here, because a launch loads this module but computes no hash
+    from _blake2 import blake2b  # noqa: PLC0415 - a launch loads this module, but computes no hash
 
     shares: dict[int, list[bytes]] = {}
     for path in sorted(path for path, seen in tracked.items() if seen not in (GONE, UNSEEN)):
@@ -49,7 +49,7 @@ def marks_that_differ(then: bytes, now: bytes) -> set[int]:
 def without_touched(
     tracked: Mapping[bytes, bytes], top: str | None, touched: Iterable[str] | None
 ) -> Mapping[bytes, bytes]:
-    """Return the files without the files that the task was observed to touch."""
+    """Return the files, except those that the task was observed to touch."""
     below = (top or "").rstrip("/") + "/"
     names = {path[len(below) :].encode("utf-8", "surrogateescape") for path in touched or () if path.startswith(below)}
     return {path: seen for path, seen in tracked.items() if path not in names} if names else tracked

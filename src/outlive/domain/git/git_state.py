@@ -95,12 +95,12 @@ def but_for(parts: Collection[str], then: GitState | None, now: GitState | None)
     if not parts:
         return now
     if then is None or now is None or then.identity != now.identity:
-        # The repository was made, removed or replaced. The task touched a part of it, so the task itself may have done
-        # this. So no difference is reported.
+        # The repository was made, removed or replaced. The task touched a part of the repository, so the task itself
+        # may have made, removed or replaced the repository. So no difference is reported.
         return then
     if "config" in parts:
         now = now.but(config=then.config)
-    # To remove a packed ref, git writes only `packed-refs`.
+    # To remove a packed ref, git writes only `packed-refs`. So if the task wrote this file, it may have removed refs.
     may_be_gone = "packed-refs" in parts
     of_branch = _head_part(now) in parts or (may_be_gone and not now.head)
     if "HEAD" in parts if then.branch != now.branch else of_branch:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from binascii import Error as NotBase64
 from binascii import a2b_base64, b2a_base64
 from zlib import compress, decompressobj
-from zlib import error as NotDeflated  # noqa: N812 - `error` alone would not name the failure
+from zlib import error as NotDeflated  # noqa: N812 - the name `error` would not show which error is meant
 
 from outlive.domain.git.snapshot import GitState, Snapshot, Tree
 from outlive.domain.text.sanitize import from_json as parse_json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 2 << 20
 _MOST_UNPACKED = 256 << 20
-_MOST_FILES_KEPT = MOST_KEPT // 50  # more files would not fit, and to pack them would take long
+_MOST_FILES_KEPT = MOST_KEPT // 50  # more files would not fit, and packing them would take long
 _UNKEPT = "files: too many to be stored"
 
 

@@ -15,7 +15,7 @@ _NAME, _ERROR, _ATTEMPTS_SHOWN = 80, 160, 5
 
 
 def model_name(result: AgentResult) -> str:
-    """Return client and model, such as `claude:opus`."""
+    """Return the client and the model, such as `claude:opus`."""
     return one_line(result.client if result.model is None else f"{result.client}:{result.model}", _NAME)
 
 

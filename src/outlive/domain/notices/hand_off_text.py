@@ -197,7 +197,7 @@ def _foreign_lines(digest: HandOffText, now: datetime) -> list[str]:
 def _rest_of_earlier(digest: HandOffText) -> list[str]:
     """Return the line with the number of further ended tasks of earlier sessions.
 
-    With this line, these tasks count as reported. Returns no line if there are no such tasks.
+    The tasks that the line counts are not reported again. Returns no line if there are no such tasks.
     """
     if not digest.earlier_more:
         return []
@@ -205,7 +205,7 @@ def _rest_of_earlier(digest: HandOffText) -> list[str]:
     return [f"  and {digest.earlier_more} more{failed}, which are not reported again: outlive list"]
 
 
-def maybe_held_line(  # noqa: PLR0917 - each argument is a part of the line
+def maybe_held_line(  # noqa: PLR0917 - each argument is a part of the returned line
     task: str, window: Window, unread: tuple[str, ...], now: datetime, tree: str, unchecked: int = 0
 ) -> str:
     """Return the warning about an open window that a command may touch.
@@ -303,7 +303,7 @@ def _line(line: Line, width: int, now: datetime) -> str:
 
 def _agent_words(agent: AgentResult) -> str:
     """Return a phrase with an agent's model, and with its turns, tokens and cost."""
-    from outlive.domain.notices.agent_text import model_name, spent  # noqa: PLC0415 - imported here, because only agent tasks need it
+    from outlive.domain.notices.agent_text import model_name, spent  # noqa: PLC0415 - only agent tasks need this import
 
     return f"agent {model_name(agent)}" + (f" ({used})" if (used := spent(agent)) else "")
 

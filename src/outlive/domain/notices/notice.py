@@ -103,7 +103,7 @@ def told_together(notices: Sequence[Notice], members_of: Callable[[str], frozens
 
 
 def _is_part(notice: Notice, whole: Notice, members: frozenset[str]) -> bool:
-    """Return whether `whole`, the notice that a group has ended, includes a notice."""
+    """Return whether `whole`, a notice that a group has ended, includes `notice`."""
     return notice.seq <= whole.seq and notice.id != whole.id and notice.task in members
 
 
@@ -128,7 +128,7 @@ def count_running(spans: Sequence[tuple[int, int | None]]) -> tuple[int, int]:
 def may_wait(kind: str, state: str, remaining: int) -> bool:
     """Return whether the notice of a success need not wake the session yet.
 
-    This is so as long as other tasks of the group still run.
+    Returns True as long as other tasks of the group still run.
     """
     return kind == "ended" and state == "succeeded" and remaining > 0
 

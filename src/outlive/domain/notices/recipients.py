@@ -1,7 +1,7 @@
 """Recipients: the sessions to which a task's ending is reported.
 
-A session is open until the session, or its client's process, is known to have ended. In each rule, if a session is not
-open, the first open session that continues it takes its place. The first rule that finds an open session decides:
+A session is open until the session, or its client's process, is known to have ended. In each rule, a session that is
+not open is replaced by the first open session that continues it. The first rule that finds an open session decides:
 
 1. the session that launched the task, or the session that last retried the task;
 2. the nearest open ancestor of this session: the session whose task launched this session, and so on;

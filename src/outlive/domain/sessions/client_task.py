@@ -130,10 +130,10 @@ def look_again(before: Looks, sight: Sight, now: str, grace_s: float) -> Looks:
 
 
 def restarted(since: str | None, now: str) -> str:
-    """Return the tick from which a span is measured.
+    """Return the tick from which a span is measured: `since` or `now`.
 
-    Returns the tick `since`, or `now` if `since` cannot be used. Ticks of two boots cannot be compared. With a
-    tick in the future, the span would be negative.
+    Returns `now` if `since` is None, belongs to another boot or lies in the future. A span between two boots cannot be
+    measured, and a span from a time in the future would be negative.
     """
     span = seconds_since(since, now)
     return now if since is None or span is None or span < 0 else since

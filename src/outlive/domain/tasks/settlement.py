@@ -71,7 +71,7 @@ def plan_settlement(
     if agent is not None:
         agent = agent.but(agent_class=_class_of(agent, evidence, intent))
         if intent is not None and intent.kind != LINGERED:
-            agent = agent.but(error=evidence.detail)  # the client's last error is not the cause of the end
+            agent = agent.but(error=evidence.detail)  # the intent ended the attempt, and not the client's last error
     verdict = decide(evidence, intent, len(left_running) if intent else 0, agent)
     kind = "lost" if verdict.state == "lost" else "ended"
     output = output or OutputSize()

@@ -25,7 +25,7 @@ def spec_of(launch: Launch) -> dict[str, object]:
     spec["after"] = [[each.task, each.any_ending] for each in launch.after]
     spec["claims"] = [[each.name, each.room] for each in launch.claims]
     if launch.agent is not None:
-        from outlive.domain.agents.request import request_json  # noqa: PLC0415 - imported here, because only agent tasks need it
+        from outlive.domain.agents.request import request_json  # noqa: PLC0415 - only agent tasks need this import
 
         spec["agent"] = request_json(launch.agent)
     return spec
@@ -37,7 +37,7 @@ def launch_from_spec(spec: dict[str, Any]) -> Launch:
     A field that an older version of Outlive did not write gets its default. Unknown fields of a newer version are left
     out. Raises `KeyError`, `TypeError` or `ValueError` if the spec is not valid.
     """
-    from outlive.domain.tasks.queueing import Claim, Dependency  # noqa: PLC0415 - imported here, because only a rebuild of the ledger reads specs
+    from outlive.domain.tasks.queueing import Claim, Dependency  # noqa: PLC0415 - only a rebuild of the ledger needs this import
 
     known = {name: value for name, value in spec.items() if name in Launch._fields}
     known["created_at"] = from_micros(int(spec["created_at"]))
@@ -49,7 +49,7 @@ def launch_from_spec(spec: dict[str, Any]) -> Launch:
     known["after"] = tuple(Dependency(task=task, any_ending=bool(any_)) for task, any_ in spec.get("after", ()))
     known["claims"] = tuple(Claim(name=name, room=int(room)) for name, room in spec.get("claims", ()))
     if known.get("agent") is not None:
-        from outlive.domain.agents.request import request_from  # noqa: PLC0415 - imported here, because only agent tasks need it
+        from outlive.domain.agents.request import request_from  # noqa: PLC0415 - only agent tasks need this import
 
         known["agent"] = request_from(known["agent"])
     return Launch(**known)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word most similar to `word`, or None if no word is similar."""
-    from difflib import get_close_matches  # noqa: PLC0415 - imported here, because only an error message needs it
+    from difflib import get_close_matches  # noqa: PLC0415 - only an error message needs this import
 
     return next(iter(get_close_matches(word, list(known), 1)), None)
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 MASK = "[redacted]"
 # The largest number of passes over a text. The first pass masks the secrets, and the second pass confirms that the text
-# does not change any more. A third pass is rarely needed: a mask may replace a text that an earlier pattern had taken
-# for a name. Without this limit, hostile output could need many passes.
+# does not change any more. A third pass is rarely needed, for example if a mask replaces a text that an earlier
+# pattern took for a name. Without this limit, hostile output could need many passes.
 _PASSES = 4
 # In texts of at least this length, it is faster to search first for the lines that may contain a secret.
 _LARGE = 16 << 10
 # A sign is a string that a token contains. Signs of two letters are left out. Otherwise a prompt that ends with these
-# letters would be held back, because the letters could be the beginning of a token.
+# letters would be shown late, because the letters could be the beginning of a token.
 _BEGINNINGS = tuple(sign for sign in patterns.TOKEN_SIGNS if sign not in patterns.DISCORD_SIGNS)
 # The separator between lines that are masked as one text. No rule matches the separator, or a text that contains it.
 _APART = b'\n"\n'
@@ -136,7 +136,7 @@ def _prefilter() -> Prefilter:
     `functools.cache` would do the same, but its import takes 3 ms, and only few texts are large.
     """
     if not _prefilters:
-        from outlive.domain.text.secret_lines import Prefilter  # noqa: PLC0415 - imported here, because only a large text needs it
+        from outlive.domain.text.secret_lines import Prefilter  # noqa: PLC0415 - only large texts need this import
 
         _prefilters.append(Prefilter(finders()))
     return _prefilters[0]
@@ -147,7 +147,7 @@ def finders() -> tuple[Finder, ...]:
 
     The rule for netrc entries has no finder, because `Prefilter` searches for these entries itself.
     """
-    from outlive.domain.text.secret_lines import Finder  # noqa: PLC0415 - imported here, because only a large text needs it
+    from outlive.domain.text.secret_lines import Finder  # noqa: PLC0415 - only large texts need this import
 
     programs = tuple(program for program, _, _ in patterns.PROGRAMS)
     commands = tuple(command for _, command, _ in patterns.PROGRAMS)
@@ -177,7 +177,7 @@ def _ends_in_netrc(text: str) -> bool:
     """Return whether the text ends inside a netrc entry, before its password."""
     if "machine" not in text and "default" not in text:
         return False
-    from re import search  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import search  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     return search(patterns.NETRC_BEGUN, text) is not None
 
@@ -208,7 +208,7 @@ def _sub(pattern: str, replace: Callable[[Match[str]], str], text: str) -> str:
 
     The import of `re` is in this function, so that a launch does not load `re`.
     """
-    from re import sub  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import sub  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     return sub(pattern, replace, text)
 
@@ -218,7 +218,7 @@ def _without_marked_keys(text: str) -> Iterator[str]:
 
     A key may lack its beginning or its end.
     """
-    from re import finditer, match, search, split  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import finditer, match, search, split  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     pieces = ["", *split(patterns.MARKER, text), ""]
     for before, piece, after in zip(pieces[::2], pieces[1::2], pieces[2::2], strict=False):
@@ -246,7 +246,7 @@ def _mask_key_body(match: Match[str]) -> str:
     A line break may divide the sign. Lines without a sign are not masked, because they may be a certificate or an
     image. The middle part of a key has no sign and is not masked either.
     """
-    from re import search  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import search  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     body = _unbroken(match[0])
     return MASK if len(body) >= 40 and search(patterns.KEY_SIGN, body) else match[0]
@@ -355,7 +355,7 @@ def _mask_assigned(match: Match[str]) -> str:
 
 
 def _masked(match: Match[str], kind: str, value: str) -> str:
-    """Return the match with a mask instead of `value`, which begins the group `kind`."""
+    """Return the match with `value` masked. The group `kind` begins with `value`."""
     start = match.start(kind)
     return match.string[match.start() : start] + MASK + match.string[start + len(value) : match.end()]
 
@@ -401,8 +401,8 @@ def _is_quiet_secret(match: Match[str], value: str) -> bool:
 def _is_passphrase(key: str, value: str) -> bool:
     """Return whether quoted words are a password, and not a label of a form.
 
-    Words are a secret only if a person chose them, and people choose words only for passwords. Words that begin with a
-    capital letter are a sentence.
+    Several words are a secret only if a person chose them as a password. So the value must be assigned to the name of a
+    password. Words count as a sentence, and not as a password, if only the first word begins with a capital letter.
     """
     words = [each.strip(".,:;!?()") for each in value.split()]
     is_sentence = words[0].istitle() and all(each.isalpha() and each.islower() for each in words[1:])
@@ -443,13 +443,13 @@ def _is_random(value: str) -> bool:
 
 
 def _is_slug(value: str) -> bool:
-    from re import match  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import match  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     return match(patterns.SLUG, value) is not None
 
 
 def _is_version(value: str) -> bool:
-    from re import match  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import match  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     return match(patterns.VERSION, value) is not None
 
@@ -461,14 +461,14 @@ def _is_placeholder(value: str) -> bool:
 
 def _is_nothing(match: Match[str], value: str) -> bool:
     """Return whether a value cannot be a secret, whatever its name is."""
-    from re import match as fits  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import match as fits  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
     from re import search  # noqa: PLC0415
 
     return (
         _is_reference(value)
         or value.lower() in patterns.NOTHING
         or (len(value) < 6 and value.lstrip("-").replace(".", "").isdigit())
-        or (len(value) == 1 and match["name"].lower() == "accesskey")  # an HTML attribute
+        or (len(value) == 1 and match["name"].lower() == "accesskey")  # HTML has an attribute of this name
         or fits(patterns.PATH, value) is not None
         or search(patterns.OTHER_TOKENS, _name_in_prose(match)) is not None
     )
@@ -477,8 +477,8 @@ def _is_nothing(match: Match[str], value: str) -> bool:
 def _name_in_prose(match: Match[str]) -> str:
     """Return the name of an assignment.
 
-    If a colon follows the name, the result begins with the text before the name. This text shows whether the value is a
-    secret: `unexpected token:` is the message of a parser.
+    If a colon follows the name, the result begins with the text before the name. This text can show that the value
+    is not a secret. For example, `unexpected token:` is the message of a parser.
     """
     before = match.string[max(0, match.start() - 16) : match.start()] if ":" in match["sign"] else ""
     return before.rpartition("\n")[2] + match["name"]
@@ -486,7 +486,7 @@ def _name_in_prose(match: Match[str]) -> str:
 
 def _is_reference(value: str) -> bool:
     """Return whether the value only refers to a secret, or is already masked."""
-    from re import match  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import match  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     is_masked = 0 <= value.find(MASK[:-1]) <= 28
     return is_masked or not any(map(str.isalnum, value)) or match(patterns.REFERENCE, value) is not None
@@ -494,7 +494,7 @@ def _is_reference(value: str) -> bool:
 
 def _is_code(value: str) -> bool:
     """Return whether the value is a call, an index or an attribute."""
-    from re import match  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import match  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     return match(patterns.CODE, value) is not None
 

@@ -86,7 +86,7 @@ def shown(text: str) -> str:
 
     Characters that hide or reorder text are removed first, because they could hide a secret or a tag.
     """
-    from outlive.domain.text.redact import redact  # noqa: PLC0415 - imported here, because a launch loads this module but shows no text
+    from outlive.domain.text.redact import redact  # noqa: PLC0415 - a launch loads this module, but shows no text
     from outlive.domain.text.wrapper_tags import without_wrapper_tags  # noqa: PLC0415
 
     return without_wrapper_tags(redact(plain(text)))
@@ -98,7 +98,7 @@ def masked(text: str) -> str:
     If a secret contains color codes or invisible characters, all color codes and invisible characters are removed from
     the text.
     """
-    from outlive.domain.text.redact import redact  # noqa: PLC0415 - imported here, because a launch loads this module but shows no text
+    from outlive.domain.text.redact import redact  # noqa: PLC0415 - a launch loads this module, but shows no text
 
     bare = plain(text)
     if bare == text:
@@ -113,7 +113,7 @@ def visible(text: str) -> str:
     This function is for names and paths. `plain` would remove characters, so its result could be the name of another
     file.
     """
-    from outlive.domain.text.wrapper_tags import without_wrapper_tags  # noqa: PLC0415 - imported here, because a launch loads this module but shows no text
+    from outlive.domain.text.wrapper_tags import without_wrapper_tags  # noqa: PLC0415 - a launch loads this module, but shows no text
 
     if not text.isascii() or not text.isprintable():
         table = _strip_table()
@@ -218,7 +218,7 @@ def from_json(text: str) -> object:
     except (StopIteration, SystemError):
         value, end = None, -1
     if end < 0 or text[end:].strip(" \t\n\r"):
-        from json import loads  # noqa: PLC0415 - imported only to raise an error that says what is wrong with the text
+        from json import loads  # noqa: PLC0415 - only the error for a damaged text needs this import
 
         parsed: object = loads(text)
         return parsed

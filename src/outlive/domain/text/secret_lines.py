@@ -81,12 +81,12 @@ def loosened(pattern: str, *, is_possessive: bool = True) -> str:
     The looser pattern lacks the lookarounds, the group names, the value, and everything after an unbounded repetition.
     With `is_possessive`, possessive repetitions are kept. RE2 does not support possessive repetitions.
     """
-    from re import sub  # noqa: PLC0415 - imported here, because a launch shows no text and `re` is slow to import
+    from re import sub  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     flags = "(?i:" if pattern.startswith("(?ai)") else "(?:"
     text = sub(r"^\(\?[ai]+\)", "", pattern).replace(patterns.VALUE, "").replace(patterns.LEAD, "")
     if not is_possessive:
-        text = text.replace("{0,60}?", "*?")  # RE2 would need a state for each length
+        text = text.replace("{0,60}?", "*?")  # RE2 would need a state for each of the lengths from 0 to 60
     return flags + _loose(text, is_possessive=is_possessive, may_end=True) + ")"
 
 
@@ -95,7 +95,7 @@ def _loose(text: str, *, is_possessive: bool, may_end: bool) -> str:
 
     With `may_end`, the result ends at the first unbounded repetition.
     """
-    from re import compile as compiled  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import compile as compiled  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
     from re import sub  # noqa: PLC0415
 
     repeat = compiled(r"(?P<how>[*+?]|\{(?P<least>\d+)(?P<open>,)?\d*\})(?P<kind>[+?]?)")
@@ -109,7 +109,7 @@ def _loose(text: str, *, is_possessive: bool, may_end: bool) -> str:
         if atom.startswith("("):
             inner = sub(r"^\((?:\?:|\?P<\w+>)?", "", atom)[:-1]
             inner = _loose(inner, is_possessive=is_possessive, may_end=False)
-            atom = f"(?:{inner})" if inner.strip("|") else ""  # empty if the group had lookarounds only
+            atom = f"(?:{inner})" if inner.strip("|") else ""  # the group is left out if it had only lookarounds
         found = repeat.match(text, end)
         at = end if found is None else found.end()
         if found is None or not atom:
@@ -140,7 +140,7 @@ def _end_of_atom(text: str, at: int) -> int:
 
 def _search_with_re(finders: Sequence[Finder]) -> Callable[[bytes], Iterator[Span]]:
     """Return a function that searches for lines with `re`, which is always available."""
-    from re import compile as compiled  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import compile as compiled  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     def in_case(text: str, *, is_exact: bool) -> Pattern[bytes]:
         # Pattern and text are both converted to lower case. A pattern that ignores case would be much slower, because
@@ -212,7 +212,7 @@ def _key_sign_with_re2(re2: ModuleType) -> Callable[[bytes], bool]:
 def _re2() -> ModuleType | None:
     """Return the module `re2`, or None if it is not installed or not complete."""
     try:
-        import re2  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - imported here, because RE2 is optional and slow to import
+        import re2  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - RE2 is optional and slow to import
     except ImportError:
         return None
     module: ModuleType = re2
@@ -227,7 +227,7 @@ def _line_at(data: bytes, at: int) -> Span:
 
 def _netrc_entries(data: bytes) -> Iterator[Span]:
     """Yield the spans of netrc entries, from the first line to the password's line."""
-    from re import compile as compiled  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import compile as compiled  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     word, gap = compiled(rb"(?:[^\s\\]|\\(?![nrt]))+"), compiled(rb"(?:\s|\\[nrt])+")
     at = -1
@@ -242,7 +242,7 @@ def _netrc_entries(data: bytes) -> Iterator[Span]:
         if is_cut or b"\\" in b"".join(last) or any(each.endswith(_NETRC_NAMES) for each in last):
             close = max(0, len(near) - _NETRC_CLOSE)
             words = [each.start() for each in word.finditer(near, close)]
-            if len(words) <= _NETRC_WORDS:  # the first word may be incomplete
+            if len(words) <= _NETRC_WORDS:  # the first of these words may be incomplete
                 words = [each.start() for each in word.finditer(near)]
             first = 0 if is_cut else words[-_NETRC_WORDS:][0]
             yield _line_at(data, begin + first)[0], _line_at(data, following.end())[1]
@@ -253,7 +253,7 @@ def _any_of(texts: Sequence[str]) -> str:
 
     The pattern contains the common beginning of several strings only once. So the beginning is tried only once.
     """
-    from re import escape  # noqa: PLC0415 - imported here, so that a launch does not load `re`
+    from re import escape  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     tails: dict[str, list[str]] = {}
     for text in texts:

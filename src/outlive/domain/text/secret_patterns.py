@@ -13,7 +13,7 @@ from __future__ import annotations
 # --- formats: the group is the part that is kept ---------------------------------------------------------
 
 # A word counts as random if it has a digit among its first twenty characters, or at least 32 characters. No
-# English word is like this.
+# English word has either property.
 _RANDOM = r"(?=[A-Za-z]{0,19}\d|[A-Za-z0-9]{32})[A-Za-z0-9]{20,}"
 FORMATS = (
     r"(gh[oprsu]_)(?:[A-Za-z0-9]{10}|\d{1,12}_eyJ)\w*",  # GitHub
@@ -253,9 +253,9 @@ NAME_SIGNS = (
     *("psk", '"auth', "'auth"),
 )
 
-# Names that are common in code and prose. A value that is assigned to such a name is often no secret.
+# Names that are common in code and prose. A value that is assigned to such a name is often not a secret.
 VAGUE = frozenset(("token", "secret", "credentials", "auth"))
-# Names of tokens that are no secrets: tokens of lexers, of language models and of pages of results.
+# Names of tokens that are not secrets: tokens of lexers, of language models and of pages of results.
 OTHER_TOKENS = (
     r"(?:^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:next|prev|page|starting|continuation|resume|sync|cancellation|start|stop"
     r"|end|first|last|current|max|min|num|n|per|pad|eos|bos|unk|sep|cls|mask|special|image|unexpected|expected|illegal"

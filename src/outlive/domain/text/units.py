@@ -93,5 +93,5 @@ def show_files(count: int) -> str:
 
 
 def them(count: int) -> str:
-    """Return the pronoun `it` or `them` for a number of things."""
+    """Return the pronoun for a number of files: `it` or `them`."""
     return "it" if count == 1 else "them"

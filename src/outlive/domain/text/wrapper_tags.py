@@ -97,9 +97,10 @@ def _replaced(
 ) -> str:
     """Return the text with other brackets where the folded text has a tag.
 
-    `places` has the place in `text` of each character of `folded`. None means that the places are the same.
+    `places` has the place in `text` of each character of `folded`. None means that each character has
+    the same place in both texts.
     """
-    from re import finditer  # noqa: PLC0415 - imported here, because a launch shows no text and `re` is slow to import
+    from re import finditer  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     kept: list[str] = []
     at = 0
@@ -115,7 +116,7 @@ def _replaced(
 
 def _folded(text: str) -> str:
     """Return the text in lower case, with look-alikes of ASCII characters as ASCII."""
-    from unicodedata import category, combining, normalize  # noqa: PLC0415 - imported here, because only text with such characters needs it
+    from unicodedata import category, combining, normalize  # noqa: PLC0415 - only text that is not ASCII needs this import
 
     table: dict[int, str] = {**_DASHES, **_BRACKETS, **_LOWER}
     for character in set(text):

@@ -1,6 +1,6 @@
 """Directories that moved while a task ran, and the first names of their files.
 
-The first name of a path is its name when the task began.
+The first name of a path is its name when the task began. The tree means all of the task's repositories.
 
 The call that moves a directory does not name the files in the directory. So the first call about one of these files may
 use the file's new name. If a call creates a file under the old name, a file with this name may have existed when the
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     Moved = tuple[str, int, int]
 
 MOST_MOVES = 200
-"""The number of moves of directories that are followed.
+"""The largest number of directory moves that are followed.
 
-To follow more moves would take too long, because each move needs a search through all known paths.
+Following more moves would take too long, because each move needs a search through all known paths.
 """
 
 
@@ -31,7 +31,7 @@ class DirectoryMoves:
         self._homes: dict[str, Moved] = {}
         """The present name of each moved directory, by its first name.
 
-        The present name is empty if the directory is now outside of the task's repositories (the tree).
+        The present name is empty if the directory is now outside of the tree.
         """
         self._outside: dict[str, bool] = {}
         """For each directory that was moved out of the tree: whether a call has named a path in it since.
@@ -40,7 +40,7 @@ class DirectoryMoves:
         """
 
     def add(self, at: int, by: int, source: str, target: str) -> bool:
-        """Record a move in the tree. Return whether the directory got its first name back."""
+        """Record a move within the tree. Return True if it restored the first name."""
         self.count += 1
         origin = self._origin(at, by, source)
         moved = {name: self._origins.pop(name) for name in below(source, self._origins)}

@@ -56,7 +56,7 @@ class FinalStates:
             self._touched[path] = int(touched)
 
     def end(self, at: int | None, changed_at: Callable[[str], int]) -> None:
-        """Record when the task ended, or None if the task still runs."""
+        """Set the time of the task's end, or None while the task runs."""
         self._ended, self._changed_at = at, changed_at
 
     def as_left(self, path: str, history: PathHistory, found: str) -> str:
@@ -123,8 +123,8 @@ class FinalStates:
     def written_when_left(self, path: str, last_at: int) -> int:
         """Return the time of a file's last write before the task's end, or 0.
 
-        0 means that the time is not known. This is so if a call about the file followed the check, because a process
-        that the task left running may have written to the file again.
+        0 means that the time is not known. The time is not known if a call about the file followed the check, because
+        a process that the task left running may have written to the file again.
         """
         at, state = self.held.get(path, (0, ""))
         return self._written.get(path, 0) if at >= last_at and state[:1] in ("f", "u") else 0

@@ -20,7 +20,7 @@ class ForeignChanges:
     def as_left(self, path: str, last_at: int, final: str) -> tuple[str, bool]:
         """Return the state in which the task left a path.
 
-        The second part of the result is True if another process has changed the path since.
+        The second part of the result is True if another process changed the path after the task had left it.
         """
         at, held = self._held.get(path, (0, final))
         if at <= last_at or final in (held, UNREADABLE):

@@ -42,7 +42,7 @@ class PathHistory:
         Up to this change, the path had its last known state.
         """
         self.unseen: tuple[int, int] | None = None
-        """The last change of the path. None as soon as the state after this change is known."""
+        """The last change of the path. None if the state after this change is known."""
         self.left_after: tuple[int, int] | None = None
         """The last change before the path's directory moved away.
 
@@ -60,7 +60,7 @@ class PathHistory:
 
     @classmethod
     def of_arrival(cls, at: int, by: int) -> PathHistory:
-        """Return the history of a path that came to its name with a moved directory."""
+        """Return the history of a path that got its name when its directory was moved."""
         history = cls(ABSENT)
         history.last_at, history.last_by = at, by
         return history
@@ -117,7 +117,7 @@ class PathHistory:
     def windows(self) -> list[Span]:
         """The spans in which the path differed from its first state.
 
-        Each span has the process that made the first change.
+        Each span names the process that made the first change in the span.
         """
         still: list[Span] = [] if self.opened_at is None else [(self.opened_at, None, self.opened_by)]
         return [*self.closed, *still]

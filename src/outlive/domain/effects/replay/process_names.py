@@ -35,8 +35,8 @@ class ProcessNames:
     def begin(self, thread: int, command: str | None, parent: int | None) -> None:
         """Record that a fork or an exec began a process with this thread number.
 
-        `command` may be None after a fork. `parent` is None after an exec without a known parent. Then the
-        process keeps its parent.
+        `command` may be None after a fork. `parent` is None if it is not known after an exec. Then the parent that is
+        recorded for the thread number is kept.
         """
         known = self._all[self.with_number(thread)]
         if known.command is not None or known.parent != NOBODY:
@@ -51,9 +51,10 @@ class ProcessNames:
         return _program(program) == "git" and rest.startswith(("pack-refs", "reflog expire"))
 
     def command_of(self, who: int, unknown: str) -> str:
-        """Return the command line of a process or its nearest ancestor, or `unknown`.
+        """Return the command line of a process or of its nearest ancestor.
 
         If a program ran itself as a child process, as git does, the outermost process of this program is named.
+        Returns `unknown` if no command line is known.
         """
         found: str | None = None
         for _ in range(_MOST_ABOVE):

@@ -185,9 +185,9 @@ class Replay:
     def _arrive(self, at: int, by: int, directory: str, *, is_back: bool, is_whole: bool = True) -> None:
         """Record that a directory was moved to a name.
 
-        With `is_whole`, all known paths below this name were absent until now. With `is_back`, the directory
-        is back under its first name. Then a path below it may have existed when the task began, even if the path's
-        first state is not known.
+        With `is_whole`, all known paths below this name were absent until now. With `is_back`, the directory has its
+        first name again. Then a path in this directory may have existed when the task began, even if the first state of
+        the path is not known.
         """
         for path in below(directory, self._histories) if is_back or is_whole else ():
             history = self._histories[path]
@@ -232,7 +232,7 @@ class Replay:
         history.change(at, by, state)
 
     def _begin(self, path: str, state: str, now: int) -> PathHistory:
-        """Return a new history.
+        """Return a new history for a path.
 
         If a directory around the path has moved, the history of the path under its earlier name is completed too.
         """
@@ -351,7 +351,9 @@ class Replay:
         for path, history in self._histories.items():
             is_another = history.must_be_same and history.is_open and history.state[:1] == "d"
             if is_another and self._is_removed(history.baseline) and not self._in.is_git(path):
-                history.must_be_same = False  # there are calls about all paths in the removed directory
+                # The journal has calls about all paths in the removed directory. So the histories of these paths show
+                # whether the content of the directory is restored.
+                history.must_be_same = False
                 history.found(history.state)
 
     def _find_displaced(self, look: Look) -> None:
@@ -373,7 +375,8 @@ class Replay:
         if history.held_when_back is not None and home.state == home.baseline:
             return history.held_when_back
         if self._is_removed(home.baseline):
-            return ABSENT  # only an empty directory can be removed, so there are calls about all paths in it
+            # A directory must be emptied before it is removed. So the journal has calls about all paths in it.
+            return ABSENT
         now = self._moves.name_now(history.home)
         if now and look(now, home.baseline) == home.baseline:
             return look(now + path[len(history.home) :], "")
@@ -400,7 +403,7 @@ class Replay:
         doubts = doubts_of(self._histories.values(), len(doubtful - self._finals.late), len(self._finals.late))
         self._gaps |= dict.fromkeys(doubts)
         if any(path in self._touched_outside and not history.is_open for path, history in self._histories.items()):
-            self._gaps[_TOUCHED_OUTSIDE] = None  # a directory that differs needs no gap: it is reported as changed
+            self._gaps[_TOUCHED_OUTSIDE] = None  # a directory that differs is reported as changed, and needs no gap
         histories = sorted((path, history) for path, history in self._histories.items() if path not in self._in.kept)
         known = [(path, history) for path, history in histories if history.baseline not in (UNREADABLE, "s")]
         there = [(path, history) for path, history in known if history.baseline != ABSENT]
