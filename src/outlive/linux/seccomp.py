@@ -223,7 +223,7 @@ def install(*, keep_privileges: bool) -> int | None:
     """
     machine = os.uname().machine
     program = prepare_filter()
-    # The address of the content of the bytes object: the content follows the object's header.
+    # The kernel needs the address of the instructions. They are the content of a bytes object, after its header.
     address = id(program) + bytes.__basicsize__ - 1
     fprog = _FPROG.pack(len(program) // INSTRUCTION.size, address)
     if not keep_privileges:

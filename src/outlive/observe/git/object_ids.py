@@ -20,7 +20,7 @@ else:
     from _sha1 import sha1 as built_in_sha1
 
 MOST_HASHED = 4 << 20
-# Python's own SHA-1 hashes this much in less time than `hashlib` needs to load OpenSSL.
+# Python's own SHA-1 hashes this many bytes in less time than `hashlib` needs to load OpenSSL.
 _SHORT = 256 << 10
 _pack = Struct(">9I").pack
 _MASK = 0xFFFFFFFF

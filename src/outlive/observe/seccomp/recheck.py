@@ -18,7 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
 
-# The task's next call waits for this check. Paths for which there is no time are checked at the next exec.
+# The task's next call waits for the second check, so its time is limited. Paths that are not checked in this time are
+# checked at the next exec.
 _AT_MOST_S = 0.005
 _TO_ASK_ALL_S = 0.1
 # After the first 0.1 s, the checks take at most this share of the task's time, however many processes and files exist.
@@ -29,7 +30,7 @@ _CONTENT = ("f", "l", "u")
 
 
 class Recheck:
-    """The paths that existed before and have changed since they were last checked."""
+    """The existing paths that have changed since they were last checked."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
@@ -89,7 +90,7 @@ class Recheck:
 
 
 class _AnyPath:
-    """A container of every path, for a thread whose open files are unknown."""
+    """A collection that contains every path, for a thread with unknown open files."""
 
     def __contains__(self, _: object) -> bool:
         return True

@@ -63,13 +63,13 @@ def loss_of(memory: ProcessMemory, thread: int, machine: int, name: str, argumen
 
     Returns a sentence and the path of the program. Both are empty if the filter works.
     """
-    if name == "prctl":  # `prctl` has no flags, and its mode is the operation plus one
+    if name == "prctl":  # `prctl` passes no flags, and its mode number is the number of the operation plus one
         operation, flags, address = arguments[1] - 1, 0, arguments[2]
     else:
         operation, flags, address = arguments[:3]
     if operation == SET_MODE_STRICT:
-        # With flags or an address, the call is invalid. Libraries make an invalid call to find out whether seccomp
-        # exists.
+        # With flags or an address, the call is invalid. Libraries make an invalid call to find out whether the kernel
+        # has seccomp, so the call loses nothing.
         lost = "" if name == "seccomp" and (flags or address) else _STRICT
     elif operation != SET_MODE_FILTER:
         lost = ""
