@@ -68,7 +68,7 @@ class FormerNames:
         if not name.startswith("outlive.") or name in ("outlive.former_modules", "outlive.entry_points"):
             return None
         try:
-            from outlive.former_modules import find_former_module  # noqa: PLC0415 - needed only if no other finder has found the module
+            from outlive.former_modules import find_former_module  # noqa: PLC0415 - this import is needed only if all other finders have failed
         except ImportError:
             return None  # the installation was deleted, and the import error must name the requested module
         return find_former_module(name)

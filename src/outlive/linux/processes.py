@@ -123,7 +123,8 @@ def has_executed(pid: int) -> bool | None:
 def open_marker() -> int:
     """Open a file that marks this process as one of Outlive's own processes.
 
-    A process without a task needs this marker.
+    A process with a task needs no marker, because the process has the task's record file open. An idle keeper, for
+    example, has no record file open.
     """
     return os.memfd_create(_MARKER)
 

@@ -74,7 +74,7 @@ class SharedListener:
         """
         if not self._sends:
             return os.pipe()
-        from _socket import socketpair  # noqa: PLC0415 - only needed where descriptors cannot be copied
+        from _socket import socketpair  # noqa: PLC0415 - this module is only needed where descriptors cannot be copied
 
         reading, writing = socketpair()
         return reading.detach(), writing.detach()
@@ -93,7 +93,7 @@ class SharedListener:
         From now on, the kernel kills the command-to-be if its parent dies. Otherwise, a reported call that no process
         answers would block the command-to-be forever. `let_go` ends this rule before the exec.
         """
-        from outlive.linux.seccomp import install  # noqa: PLC0415 - costs nothing, because the witness has loaded the module already
+        from outlive.linux.seccomp import install  # noqa: PLC0415 - this import costs nothing, because the witness has loaded the module already
 
         if not die_with(parent):
             raise ChildProcessError(ECHILD, "the parent is dead")
@@ -300,7 +300,7 @@ class ListenerFallback:
 
 def let_continue_what_waits(listener: int, page: mmap) -> None:
     """Let the last call and every later call continue after the keeper has died."""
-    from outlive.linux.seccomp import let_continue, received  # noqa: PLC0415 - costs nothing, because this process has loaded the module already
+    from outlive.linux.seccomp import let_continue, received  # noqa: PLC0415 - this import costs nothing, because this process has loaded the module already
 
     # If the last received call was answered already, a second answer has no effect. If the call was not answered, only
     # this process can answer it.
@@ -310,7 +310,7 @@ def let_continue_what_waits(listener: int, page: mmap) -> None:
 
 def answer_all(listener: int, page: mmap) -> None:
     """Let every call continue until the last filtered process has exited."""
-    from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - costs nothing, because this process has loaded the module already
+    from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - this import costs nothing, because this process has loaded the module already
 
     waiting = poll()
     waiting.register(listener, POLLIN)
@@ -336,7 +336,7 @@ def _may_ask(command: int) -> bool:
 
 def _send(channel: int, descriptor: int) -> None:
     """Send a descriptor through a socket. The descriptor and the socket stay open."""
-    from _socket import socket  # noqa: PLC0415 - only needed where descriptors cannot be copied
+    from _socket import socket  # noqa: PLC0415 - this module is only needed where descriptors cannot be copied
 
     from outlive.linux.fd_passing import give  # noqa: PLC0415
 
@@ -352,7 +352,7 @@ def _receive_from(channel: int) -> tuple[bool, int | None]:
 
     The number is None if this process had no free descriptor.
     """
-    from _socket import MSG_PEEK, socket  # noqa: PLC0415 - only needed where descriptors cannot be copied
+    from _socket import MSG_PEEK, socket  # noqa: PLC0415 - this module is only needed where descriptors cannot be copied
 
     from outlive.linux.fd_passing import take  # noqa: PLC0415
 

@@ -74,7 +74,7 @@ def sha1_of(content: bytes) -> bytes:
     """Return the SHA-1 digest of some bytes."""
     if len(content) < _SHORT:
         return built_in_sha1(content).digest()
-    from hashlib import sha1  # noqa: PLC0415 - loads OpenSSL, which is worth its loading time only for many bytes
+    from hashlib import sha1  # noqa: PLC0415 - this import loads OpenSSL, which saves time only for many bytes
 
     return sha1(content, usedforsecurity=False).digest()
 

@@ -34,7 +34,7 @@ class Recheck:
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
-        """The first state of each path."""
+        """The state of each path before the task's first change to the path."""
         self._by: dict[str, tuple[int, str]] = {}
         """The thread that changed each path last, and the path's state before that change."""
         self._since = time.monotonic()
@@ -52,9 +52,9 @@ class Recheck:
         self._by[path] = thread, before
 
     def look(self) -> list[tuple[str, str]]:
-        """Return the paths that have their first content again, with their states.
+        """Return the paths that are again as before the task's first change to them.
 
-        Paths that a process still has open for writing are left out.
+        Each path comes with its state. Paths that a process still has open for writing are left out.
         """
         now = time.monotonic()
         if not self._by or self._spent > _AT_FIRST_S + _SHARE * (now - self._since):
@@ -68,7 +68,7 @@ class Recheck:
         return [(path, found[path]) for path in free]
 
     def _restored(self, until: float) -> dict[str, str]:
-        """Return the paths that have their first state again, with their states.
+        """Return the paths that are again as before their first change, and their states.
 
         A path is left out while the thread that changed it last has it open.
         """

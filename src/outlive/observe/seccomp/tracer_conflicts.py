@@ -2,7 +2,7 @@
 
 A process can have only one listener, which receives the process's system calls. Under observation, the observer has
 this listener. After the observer's answer, the kernel does not ask a tracer. So the kernel executes a call even if the
-tracer would have refused the call. Each program that requests a listener or a tracer is recorded. A filter that only
+tracer would have refused this call. Each program that requests a listener or a tracer is recorded. A filter that only
 allows calls, refuses calls or kills processes works as without observation.
 """
 

@@ -158,7 +158,7 @@ class Baseline:
             at = end + 1
 
     def _find(self, wanted: bytes) -> int:
-        """Return the offset of the first line that does not sort before `wanted`."""
+        """Return the offset of the first line that equals `wanted` or sorts after it."""
         low, high = self._start, len(self._map)
         while low < high:
             start = max(low, self._map.rfind(b"\n", low, (low + high) // 2) + 1)
