@@ -5,8 +5,8 @@ calls `carry` before it sleeps. From then on, the process imports each further m
 processes of one version share one file in the state directory. A process that cannot write this file keeps the copy in
 anonymous memory. Each process keeps the file open, so a process can still read the copy after the file was deleted.
 
-The process has an index with a digest of every module in its own memory. So a program that may write to the state
-directory, such as a command in a sandbox, cannot change the code that a process outside the sandbox runs.
+The process keeps an index in its own memory. The index has a digest of every module. So a program that may write to the
+state directory, such as a command in a sandbox, cannot change the code that a process outside the sandbox runs.
 
 `keeper.hibernate` runs this module in a new interpreter before that interpreter can import any other module of Outlive.
 So the top level of this module imports no other module of Outlive.
@@ -40,12 +40,12 @@ _carried: CodeCopy | None = None
 class CodeCopy:
     """A finder of modules in one open file.
 
-    The index has, for each module, the offset, the length, the digest, whether the module is a package, and whether the
-    content is source text.
+    An index lists the modules. For each module, the index has the offset, the length and the digest of the content,
+    whether the module is a package, and whether the content is source text.
     """
 
     def __init__(self, note: Note) -> None:
-        """Take over the descriptors that `note` names, which must be open in this process."""
+        """Take over the descriptors in `note`. They must be open in this process."""
         self.note = note
         self._index: dict[str, Entry] = note["index"]  # type: ignore[assignment]
         self._directory = str(note["directory"])
@@ -94,7 +94,10 @@ class CodeCopy:
             exec(code, module.__dict__)  # noqa: S102
 
     def own_code(self) -> bytes:
-        """Return this module's bytecode. Raise OSError if the copy was changed."""
+        """Return the bytecode of `code_copy` itself, read from the copy.
+
+        Raises OSError if the copy was changed.
+        """
         entry = self._index[__name__]
         content = self._read(entry)
         if content is None:
@@ -121,7 +124,7 @@ class CodeCopy:
 
 
 class _ApswLoader(ExtensionFileLoader):
-    """A loader of apsw from an open descriptor of its shared object.
+    """A loader of apsw, the SQLite library, from a descriptor of its shared object.
 
     The module's `__file__` is the path of the original file.
     """
@@ -165,7 +168,7 @@ def is_carried() -> bool:
 
 
 def carried_fds() -> tuple[int, ...]:
-    """Return the descriptors of the copy, or none if this process uses no copy."""
+    """Return the descriptors of the copy. The result is empty if there is no copy."""
     return () if _carried is None else _carried.fds()
 
 
@@ -238,7 +241,7 @@ def _open_apsw() -> tuple[int, str] | None:
 
 
 def _open_file(home: str, content: bytes) -> int:
-    """Return a descriptor of the shared file, which has this content.
+    """Return a descriptor of the shared file, and write the file if necessary.
 
     If the shared file cannot be written, a descriptor of anonymous memory with the same content is returned.
     """
@@ -274,7 +277,7 @@ def _open_shared(directory: str, content: bytes) -> int:
 
 
 def _opened_if(path: str, content: bytes) -> int | None:
-    """Open a file if it exists and has this content. Otherwise return None."""
+    """Open a file if it exists and has the given content. Otherwise return None."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

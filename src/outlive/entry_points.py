@@ -22,7 +22,7 @@ def load_keeper() -> Callable[[int], NoReturn]:
     """
     _import_quickly()
     if "outlive.code_copy" not in sys.modules:
-        # Without a copy of the code, a later import may fail, because the module was deleted. So import now.
+        # Without a copy of the code, an upgrade may delete a module before its later import. So import now.
         import outlive.keeper.supervise  # noqa: F401, PLC0415
         from outlive.keeper.observation.observation import load  # noqa: PLC0415
 
@@ -33,7 +33,7 @@ def load_keeper() -> Callable[[int], NoReturn]:
 
 
 def serve_spawner(fd: int) -> None:
-    """Launch tasks for a program that uses the SDK, at the other end of a socket."""
+    """Launch tasks for a program that uses the SDK. `fd` is a socket to the program."""
     _import_quickly()
     from outlive.sdk.spawner.serve_launches import serve  # noqa: PLC0415
 

@@ -28,13 +28,13 @@ def find_former_module(name: str) -> ModuleSpec | None:
 
 
 class FormerModule:
-    """The loader of a former module, whose only functions are those in `_FUNCTIONS`."""
+    """The loader that fills a former module with its functions in `_FUNCTIONS`."""
 
     def create_module(self, _: ModuleSpec) -> None:
         """Leave the creation of the module to the import system."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Add the functions to the module."""
+        """Add the module's functions in `_FUNCTIONS` to the module."""
         module.__dict__.update(_FUNCTIONS[module.__name__])
 
 

@@ -1,8 +1,8 @@
-"""A fast finder of Outlive's modules, for processes that run a few milliseconds.
+"""A fast finder of Outlive's modules, for processes that run only briefly.
 
-Python's own finders need three times as long to find the forty small modules of a launch. They still find the modules
-whose bytecode is missing or out of date. Only the command line and Outlive's own processes install this finder (ADR
-0004).
+Python's own finders need three times as long to find the forty small modules of a launch. Python's finders are still
+used for modules whose bytecode is missing or out of date. Only the command line and Outlive's own processes install
+this finder (ADR 0004).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class QuickFinder:
             return None
         spec = ModuleSpec(name, self, origin=f"{directory}/{last}.py", is_package=is_package)  # type: ignore[arg-type]
         spec.has_location = True
-        spec.cached = f"{directory}/__pycache__/{last}{_TAG}"  # the import system would take longer to compute this
+        spec.cached = f"{directory}/__pycache__/{last}{_TAG}"  # computing this path would take the import system longer
         spec.loader_state = found
         if is_package:
             spec.submodule_search_locations = [directory]
@@ -55,7 +55,7 @@ class QuickFinder:
         """Run the code of a module, which `find_spec` attached to the module's spec."""
         spec = module.__spec__
         if spec is not None:
-            code = loads(spec.loader_state)  # noqa: S302 - every import loads bytecode in this way
+            code = loads(spec.loader_state)  # noqa: S302 - the import system loads all bytecode with `loads`, too
             spec.loader_state = None  # the module keeps its spec, so the code would stay in memory twice
             exec(code, module.__dict__)  # noqa: S102
 
@@ -68,7 +68,7 @@ class FormerNames:
         if not name.startswith("outlive.") or name in ("outlive.former_modules", "outlive.entry_points"):
             return None
         try:
-            from outlive.former_modules import find_former_module  # noqa: PLC0415 - needed only if no other finder has found the module
+            from outlive.former_modules import find_former_module  # noqa: PLC0415 - this import is needed only if all other finders have failed
         except ImportError:
             return None  # the installation was deleted, and the import error must name the requested module
         return find_former_module(name)

@@ -1,4 +1,4 @@
-"""The passing of file descriptors and a note of bytes through a socket."""
+"""The passing of file descriptors, with a note of bytes, through a socket."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def give(channel: socket, note: bytes, descriptors: Sequence[int]) -> None:
 def take(channel: socket) -> tuple[bytes, list[int]] | None:
     """Return the note and the descriptors that the other process sends.
 
-    Waits until they arrive. The caller must close the descriptors. Returns None if the other end of the socket is
-    closed, or if this process has too few free descriptors.
+    Waits until the note and the descriptors arrive. The caller must close the descriptors. Returns None if the other
+    end of the socket is closed, or if this process has too few free descriptors.
     """
     try:
         head, rights, flags, _ = channel.recvmsg(_HEAD, CMSG_LEN(_NUMBER * _MOST), MSG_CMSG_CLOEXEC)

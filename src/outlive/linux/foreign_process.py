@@ -28,7 +28,7 @@ class ForeignProcess(Value):
     started_s: float
     """When the process was started, in seconds since the epoch."""
     output: str | None
-    """The regular file to which standard output goes. If there is none, the file to which standard error goes."""
+    """The regular file that receives standard output, or otherwise the one that receives standard error."""
     output_fd: int | None
     output_size: int
     goes_to: str
@@ -46,7 +46,7 @@ def observe_process(pid: int) -> ForeignProcess | None:
         return None
     try:
         found = _observe(pid)
-        # If the process has ended meanwhile, the facts may describe a new process with the same pid.
+        # If the process has ended meanwhile, the facts may describe a new process with the same pid. So drop the facts.
         return None if has_exited(pidfd) else found
     except (FileNotFoundError, ProcessLookupError):
         return None
@@ -74,7 +74,7 @@ def _observe(pid: int) -> ForeignProcess:
 def _output(pid: int) -> tuple[int | None, os.stat_result | None]:
     """Return 1 or 2, whichever goes to a regular file, and the file's stat result.
 
-    Standard output (1) comes first. Returns None and None if neither standard output nor standard error goes to a
+    Standard output (1) is checked first. Returns None and None if neither standard output nor standard error goes to a
     regular file.
     """
     for number in (_STDOUT, _STDERR):

@@ -21,7 +21,7 @@ KEEPER_NAME, WITNESS_NAME = "outlive-keeper", "outlive-witness"
 _MARKER = "outlive-own"
 _STOPPED = (b"T", b"Z", b"X")
 _FORKED_ONLY = 0x40  # PF_FORKNOEXEC: the kernel clears this flag when an exec cannot fail any more
-_MOST_DESCRIPTORS = 1 << 30  # larger than any descriptor; one call closes a range of any size
+_MOST_DESCRIPTORS = 1 << 30  # larger than any descriptor number; the kernel closes a range of any size in one call
 
 
 def close_all_but(keep: tuple[int, ...]) -> None:
@@ -47,7 +47,7 @@ class Identity(Value):
 def identify(pid: int) -> Identity:
     """Return the identity of this process or of an unreaped child.
 
-    The pid of any other process could pass to a new process while its facts are read.
+    The kernel could give the pid of any other process to a new process while this function reads the facts.
     """
     pidfd = os.pidfd_open(pid)
     try:
@@ -65,7 +65,7 @@ def identify(pid: int) -> Identity:
 def open_verified(identity: Identity) -> int | None:
     """Return a pidfd of the identified process, or None if the process is gone.
 
-    A zombie does not count as gone.
+    For a zombie, a pidfd is returned, too.
     """
     if identity.boot != boot_id() or identity.namespace != pid_namespace():
         return None
@@ -81,7 +81,7 @@ def open_verified(identity: Identity) -> int | None:
 
 def has_exited(pidfd: int) -> bool:
     """Return whether the process of a pidfd has ended. A zombie counts as ended."""
-    from select import POLLIN, poll  # noqa: PLC0415 - loads a shared library, but hooks import this module only for names and arguments
+    from select import POLLIN, poll  # noqa: PLC0415 - importing `select` loads a shared library, and hooks need only process names and arguments from this module
 
     waiting = poll()
     waiting.register(pidfd, POLLIN)
@@ -98,7 +98,7 @@ def start_ticks(pid: int) -> int | None:
 
 
 def stat_fields(pid: int) -> list[bytes] | None:
-    """Return the fields of /proc/PID/stat after the name.
+    """Return the fields of /proc/PID/stat that follow the name of the process.
 
     Returns None if there is no such process.
     """
@@ -123,7 +123,8 @@ def has_executed(pid: int) -> bool | None:
 def open_marker() -> int:
     """Open a file that marks this process as one of Outlive's own processes.
 
-    A process without a task needs this marker.
+    A process with a task needs no marker, because the process has the task's record file open. An idle keeper, for
+    example, has no record file open.
     """
     return os.memfd_create(_MARKER)
 
@@ -180,7 +181,10 @@ def is_held_open(path: str) -> bool:
 
 
 def name_of(pid: int) -> str:
-    """Return the kernel's short name of a process, or an empty string if it is gone."""
+    """Return the kernel's short name of a process.
+
+    Returns an empty string if the process is gone.
+    """
     try:
         return read_small(f"/proc/{pid}/comm").strip().decode("utf-8", "backslashreplace")
     except OSError:

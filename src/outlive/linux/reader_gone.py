@@ -1,8 +1,8 @@
 """Detection that the reader of a waiting process's output is gone.
 
 This event is called a departure. For example, the reader closes its pipe or terminal, or an ssh connection breaks. One
-epoll descriptor becomes readable at the first departure. Every wait polls this descriptor together with its other
-descriptors.
+epoll descriptor becomes readable at the first departure. A function that waits polls this descriptor together with the
+other descriptors for which it waits.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def watch_departures(
 ) -> int:
     """Return a descriptor that becomes readable at the first departure or file change.
 
-    `ends` are this process's ends of pipes, sockets and terminals. An end departs when its other end is closed.
-    `inputs` are descriptors that are only read. An input departs when no more input will come. `processes` are pidfds,
-    and `changes` are inotify descriptors. Regular files are left out, because they have no other end.
+    `ends` are this process's ends of pipes, sockets and terminals. A departure happens when the opposite end is closed.
+    `inputs` are descriptors that are only read. A departure happens when no more input will come. `processes` are
+    pidfds, and `changes` are inotify descriptors. Regular files are left out, because they have no opposite end.
     """
     watch = epoll()
     # For `ends`, no event is requested: the kernel always reports a hang-up and an error.

@@ -1,4 +1,4 @@
-"""The check whether this process runs in a sandbox that kills tasks when it ends."""
+"""Detection of sandboxes that kill all their processes when the sandbox ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FARTHEST = 8
 
 
 def killing_sandbox() -> str | None:
-    """Return the name of the sandbox that kills all its processes when it ends.
+    """Return the name of the sandbox whose end will kill this process's tasks.
 
     Returns None if no such sandbox is known. A container does not count, because its first process is meant to run for
     long. A PID namespace counts as a sandbox if its first process is the launching command itself, because the

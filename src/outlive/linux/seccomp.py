@@ -1,10 +1,10 @@
 """The seccomp filter that reports some system calls before they happen.
 
 The kernel sends the reported calls to a descriptor, the listener, and each call waits for an answer. The filter reports
-calls that change names, contents or the meaning of a path, calls of exec and connect, and calls that install another
-filter. Other calls, such as reads, run at full speed. Every answer is "continue". If no process has the listener open,
-the reported calls fail. So two processes, the keeper and the witness, have the listener open. The two processes share a
-memory page, into which the kernel writes each reported call.
+calls that change names, contents or the file to which a path leads. The filter also reports exec, connect, and calls
+that install another filter. Other calls, such as reads, run at full speed. Every answer is "continue". If no process
+has the listener open, the reported calls fail. So two processes, the keeper and the witness, have the listener open.
+The two processes share a memory page, into which the kernel writes each reported call.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def install(*, keep_privileges: bool) -> int | None:
     """
     machine = os.uname().machine
     program = prepare_filter()
-    # The address of the content of the bytes object: the content follows the object's header.
+    # The kernel needs the address of the instructions. They are the content of a bytes object, after its header.
     address = id(program) + bytes.__basicsize__ - 1
     fprog = _FPROG.pack(len(program) // INSTRUCTION.size, address)
     if not keep_privileges:

@@ -7,8 +7,8 @@ of them can answer calls after the other one has died. The keeper receives calls
 shares with the witness. If the keeper dies, the witness lets every call continue without inspection.
 
 Every launch makes a `SharedListener`, so this module imports little. If a process may not copy a descriptor of another
-process, the listener is sent through a socket. Docker, for example, forbids the copy to a process without the right to
-trace.
+process, the listener is sent through a socket. Docker, for example, forbids this copy if the process has no right to
+trace others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Without this thread, calls would hang, so no filter is installed.
 """
 _UNOBSERVED = "its keeper died: later changes were not observed"
 _UNWRITTEN_AT, _UNWRITTEN_SIZE = 2048, 8
-"""Where the page has the time of the keeper's first observation that is not in the journal yet: offset and size."""
+"""In the page, the offset and size of the time of the keeper's first observation that is not written yet."""
 _WRITING_TAKES_MS = 5
 _DESCRIPTORS = ("_journal", "_page", "_keeper", "_to_keeper", "_witness", "_to_witness", "_is_taken", "_taken")
 
@@ -67,13 +67,14 @@ class SharedListener:
         self._taken: int | None = taken
 
     def _channel(self) -> tuple[int, int]:
-        """Open a channel for the listener or its number.
+        """Open a channel for the listener, or for the number of its descriptor.
 
-        Returns the reading end and the writing end.
+        The number is enough if a process may copy a descriptor of another process. Returns the reading end and the
+        writing end.
         """
         if not self._sends:
             return os.pipe()
-        from _socket import socketpair  # noqa: PLC0415 - only needed where descriptors cannot be copied
+        from _socket import socketpair  # noqa: PLC0415 - this module is only needed where descriptors cannot be copied
 
         reading, writing = socketpair()
         return reading.detach(), writing.detach()
@@ -89,10 +90,10 @@ class SharedListener:
 
         The command-to-be, which is a child of `parent`, calls this function. The keeper's promise comes through the
         descriptor `keeper`. Returns the listener of the command-to-be, or None if the command-to-be is not observed.
-        From now on, the kernel kills the command-to-be if its parent dies. Without an answer, the command-to-be would
-        otherwise sleep in the kernel forever. `let_go` ends this rule before the exec.
+        From now on, the kernel kills the command-to-be if its parent dies. Otherwise, a reported call that no process
+        answers would block the command-to-be forever. `let_go` ends this rule before the exec.
         """
-        from outlive.linux.seccomp import install  # noqa: PLC0415 - costs nothing, because the witness has loaded the module already
+        from outlive.linux.seccomp import install  # noqa: PLC0415 - this import costs nothing, because the witness has loaded the module already
 
         if not die_with(parent):
             raise ChildProcessError(ECHILD, "the parent is dead")
@@ -207,7 +208,7 @@ class SharedListener:
         """Return a copy of the command-to-be's listener.
 
         Returns None if the command-to-be has no listener, or has died. Raises OSError if there is a listener, but this
-        process cannot get a copy of it.
+        process cannot get a copy of the listener.
         """
         if self._sends:
             has_one, listener = _receive_from(channel)
@@ -299,17 +300,17 @@ class ListenerFallback:
 
 def let_continue_what_waits(listener: int, page: mmap) -> None:
     """Let the last call and every later call continue after the keeper has died."""
-    from outlive.linux.seccomp import let_continue, received  # noqa: PLC0415 - costs nothing, because this process has loaded the module already
+    from outlive.linux.seccomp import let_continue, received  # noqa: PLC0415 - this import costs nothing, because this process has loaded the module already
 
-    # If the last received call was answered already, a second answer has no effect. If the call was not answered, no
-    # other process would answer the call.
+    # If the last received call was answered already, a second answer has no effect. If the call was not answered, only
+    # this process can answer it.
     let_continue(listener, received(page))
     answer_all(listener, page)
 
 
 def answer_all(listener: int, page: mmap) -> None:
     """Let every call continue until the last filtered process has exited."""
-    from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - costs nothing, because this process has loaded the module already
+    from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - this import costs nothing, because this process has loaded the module already
 
     waiting = poll()
     waiting.register(listener, POLLIN)
@@ -335,7 +336,7 @@ def _may_ask(command: int) -> bool:
 
 def _send(channel: int, descriptor: int) -> None:
     """Send a descriptor through a socket. The descriptor and the socket stay open."""
-    from _socket import socket  # noqa: PLC0415 - only needed where descriptors cannot be copied
+    from _socket import socket  # noqa: PLC0415 - this module is only needed where descriptors cannot be copied
 
     from outlive.linux.fd_passing import give  # noqa: PLC0415
 
@@ -351,7 +352,7 @@ def _receive_from(channel: int) -> tuple[bool, int | None]:
 
     The number is None if this process had no free descriptor.
     """
-    from _socket import MSG_PEEK, socket  # noqa: PLC0415 - only needed where descriptors cannot be copied
+    from _socket import MSG_PEEK, socket  # noqa: PLC0415 - this module is only needed where descriptors cannot be copied
 
     from outlive.linux.fd_passing import take  # noqa: PLC0415
 

@@ -101,16 +101,17 @@ try:
     _mallopt: int | None = dlsym(_program, "mallopt")
     _malloc_trim: int | None = dlsym(_program, "malloc_trim")
 except OSError:
-    _mallopt = _malloc_trim = None  # a C library other than glibc
+    _mallopt = _malloc_trim = None  # the C library is not glibc
 _M_TRIM_THRESHOLD = -1
 _PIDFD_GETFD = 438  # pidfd_getfd has this number on every architecture
 _syscall_with_errno = _Call(_syscall)
 _OPENAT2, _HERE = _Long(437), _Long(-100)
-# The argument of openat2 for `open_straight`, in 64 bits each: flags (O_PATH, O_NOFOLLOW, O_CLOEXEC), no mode, and
-# RESOLVE_NO_SYMLINKS.
+# The argument of openat2 for `open_straight`. Its three fields have 64 bits each: flags (O_PATH, O_NOFOLLOW,
+# O_CLOEXEC), an empty mode, and RESOLVE_NO_SYMLINKS.
 _STRAIGHT = b"".join(n.to_bytes(8, "little") for n in (os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0, 4))
 _HOW_SIZE = _Long(len(_STRAIGHT))
-# The argument of openat2 for `open_within`: flags (O_PATH, O_DIRECTORY, O_CLOEXEC), no mode, and RESOLVE_IN_ROOT.
+# The argument of openat2 for `open_within`: flags (O_PATH, O_DIRECTORY, O_CLOEXEC), an empty mode, and
+# RESOLVE_IN_ROOT.
 _WITHIN = b"".join(n.to_bytes(8, "little") for n in (os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0, 16))
 
 
@@ -177,7 +178,7 @@ def has_limited_cpu_time() -> bool:
 def confinement() -> str:
     """Return this process's no_new_privs flag and seccomp filters as one string.
 
-    Callers compare two such strings.
+    Two processes with different strings are confined in different ways.
     """
     wanted = (b"NoNewPrivs:", b"Seccomp:", b"Seccomp_filters:")
     found = [line.split()[1] for line in read_small("/proc/self/status").splitlines() if line.startswith(wanted)]
@@ -365,7 +366,7 @@ def boot_id() -> str:
 
 
 def pid_namespace() -> int:
-    """Return the PID namespace of this process's ids, or 0 if unknown.
+    """Return the PID namespace to which this process's ids belong, or 0 if unknown.
 
     The result is not cached: a forked child may be in another namespace.
     """

@@ -1,4 +1,4 @@
-"""A loader of the compiled module in a package, without an import of the package.
+"""A loader of compiled modules. It does not import the packages around them.
 
 Importing some packages also imports an event loop. The event loop would take memory in every keeper, and would delay
 every command by milliseconds.

@@ -79,7 +79,7 @@ class Journal:
         return not self._lines
 
     def flush(self) -> None:
-        """Write the collected lines. If the disk is full, record a gap instead."""
+        """Write the collected lines. If the disk is full, record that lines are missing."""
         if not self._lines:
             return
         content = "".join(self._lines).encode("utf-8", "surrogateescape")

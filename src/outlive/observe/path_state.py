@@ -2,14 +2,14 @@
 
 | state | what the path holds |
 |---|---|
-| `0` | nothing |
+| `0` | nothing exists at the path |
 | `d`, inode and time of birth | a directory |
 | `l` and a hash | a symbolic link |
 | `f` and git's blob id | a file; the id is SHA-256 only if the known earlier state has a SHA-256 id |
 | `u`, size and time | a file that is too large to read |
 | `o`, inode, size and time | anything but a directory, outside the repositories; its content is not read |
 | `s` | a device, socket or FIFO |
-| `?` | something that cannot be inspected |
+| `?` | unknown, because the path cannot be inspected |
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hashlib import sha1
 
     Look = os.stat_result | str
-    """The result of stat for a path, or the state of the path if stat fails."""
+    """The result of lstat for a path, or the path's state `0` or `?` if lstat fails."""
 else:
     from _sha1 import sha1  # importing `hashlib` would delay a launch more than the hashing does
 
@@ -112,8 +112,8 @@ def glance(found: Look) -> str:
 def pin(path: str, found: Look) -> tuple[str, int | None]:
     """Return a path's state, and a descriptor if the content must be read later.
 
-    The descriptor keeps a longer file readable after the file was removed. A short file is read at once, because this
-    takes less time than closing its last descriptor after the removal. This close frees the blocks of the file.
+    The descriptor keeps a longer file readable after the file was removed. A short file is read at once. An open
+    descriptor would cost more time than reading: its close, after the removal, would have to free the file's blocks.
     """
     if isinstance(found, str):
         return found, None
@@ -152,7 +152,10 @@ def read_pinned(unread: str, fd: int) -> str:
 
 
 def _blob_id(fd: int, size: int = -1) -> str | None:
-    """Close a file. Return its blob id, or None if it is too large or unreadable."""
+    """Read and close a file. Return its blob id.
+
+    Returns None if the file is too large or cannot be read.
+    """
     try:
         content = more = os.read(fd, _SHORT)
         while more and len(content) != size and len(content) <= LARGEST:

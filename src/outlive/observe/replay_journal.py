@@ -32,7 +32,7 @@ def replay_of(home: Home, task: Task, last: int) -> Replay:
 
 
 def replay_about(home: Home, task: Task, last: int, search: JournalSearch, paths: Iterable[bytes]) -> Replay | None:
-    """Replay only the lines that `paths` depend on.
+    """Replay only those lines of the journals that `paths` depend on.
 
     Returns None if there are too many of these lines.
     """

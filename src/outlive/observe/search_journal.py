@@ -2,8 +2,8 @@
 
 A journal lists the observed changes of one attempt (see `journal.py`). A path depends on every line that names the path
 or a directory above the path. After a move, the path also depends on the lines with the other name of the path or
-directory. The lines about the processes that made these changes count, too. A replay of only these lines has the same
-result for the path as a replay of all lines. Paths are bytes in this module, as in the journal.
+directory. The lines about the processes that made these changes are needed, too. A replay of only these lines has the
+same result for the path as a replay of all lines. Paths are bytes in this module, as in the journal.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEPT = _BEGINNINGS | {b"unobserved", b"unseen"}
 _WORDS = frozenset((b"gap", b"connect", b"look", b"final"))
 _PROGRAMS = frozenset((b"exec", b"fork"))
 _NO_CHANGES = _BEGINNINGS | _PROGRAMS
-# A path never counts as changed if its first state was unknown, or if it was a special file.
+# A path whose first state was unknown or a special file never counts as changed.
 _NEVER_MISSED = frozenset((b"?", b"-", b"s"))
 _ABSENT = b"0"
 
@@ -103,7 +103,8 @@ class JournalSearch:
         around = {above for top in tops for above in around_of(top)}
         below = tuple(top + b"/" for top in tops)
         apart = (*(git + b"/" for git in gits), self._ignored)
-        # A path that was first seen as absent, below a directory that was moved away, may have existed before the move.
+        # After a directory was moved away, a path below the old name may be first recorded as absent, although the path
+        # existed before the move.
         left = tuple({source + b"/" for source, _ in self._moves if self._firsts.get(source) != _ABSENT})
         return [
             path
@@ -114,7 +115,7 @@ class JournalSearch:
         ]
 
     def _find_firsts(self) -> dict[bytes, bytes]:
-        """Return the first state of each path, and collect the lines about programs."""
+        """Return the first state of each path, and collect the `exec` and `fork` lines."""
         firsts: dict[bytes, bytes] = {}
         for number, fields in enumerate(self._lines):
             operation = fields[1]
@@ -132,10 +133,7 @@ class JournalSearch:
         return firsts
 
     def _places(self) -> tuple[set[bytes], set[bytes], set[bytes]]:
-        """Return the tops of all worktrees, all git directories, and some paths in these.
-
-        The paths in the git directories are those of HEAD and of the stash.
-        """
+        """Return the tops of worktrees, git directories, and paths of HEAD and stash."""
         tops, gits, kept = set(), set(), set()
         for fields in self._lines:
             if fields[1] in _BEGINNINGS:
@@ -166,9 +164,9 @@ class JournalSearch:
         return names
 
     def _programs_of(self, threads: set[bytes]) -> set[int]:
-        """Return the numbers of the lines about programs of some threads.
+        """Return the numbers of the `exec` and `fork` lines of some threads.
 
-        The lines about programs of the threads' parents count, too.
+        The `exec` and `fork` lines of the threads' parents are included.
         """
         found: set[int] = set()
         known, new = set(threads), set(threads)

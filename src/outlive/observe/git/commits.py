@@ -2,7 +2,7 @@
 
 Only this module of Outlive runs git. Git executes helpers, filters and transports that a repository configures. So git
 runs in an empty temporary repository without configuration, which uses only the objects of the task's repository. Git
-may use no network protocol, and inherits only the variable PATH.
+must not use a network protocol, and inherits only the variable PATH.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ _HEX = frozenset("0123456789abcdef")
 
 
 def measure_distance(then: GitState, now: GitState, timeout_s: float = TIMEOUT_S) -> Distance | None:
-    """Return how far the HEADs of two snapshots are apart, or None if unknown."""
+    """Return how many commits the HEADs of two snapshots are ahead and behind.
+
+    Returns None if the numbers are unknown.
+    """
     old, new = then.head or "", now.head or ""
     if len(old) not in (40, 64) or len(old) != len(new) or not _HEX.issuperset(old + new):
         return None
     if old == new:
         return Distance(ahead=0, behind=0)
-    from subprocess import SubprocessError  # noqa: PLC0415 - only needed if HEAD has moved
+    from subprocess import SubprocessError  # noqa: PLC0415 - this module is only needed if HEAD has moved
     from tempfile import TemporaryDirectory  # noqa: PLC0415
 
     try:

@@ -32,8 +32,8 @@ def keep_first(
 ) -> None:
     """Store a full snapshot of each directory's repository in a file.
 
-    A directory in `outside` was in no repository before the command. The snapshot of such a directory is empty, so a
-    repository that is found there later counts as new.
+    `outside` lists the directories that were not in a repository before the command. For such a directory, an empty
+    snapshot is stored, so a repository that is found there later counts as new.
 
     `baseline` is another open file or None. The baseline file gets the states of the files that were not written since
     `since_ns`.
@@ -142,7 +142,7 @@ def _with_git_of(quick: Snapshot, full: Snapshot) -> Snapshot:
 
 
 def _with_dirty(quick: Snapshot, full: Snapshot, first: Snapshot, until_ns: int, named: Collection[str]) -> Snapshot:
-    """Return the quick snapshot with the dirty files and the digests of all contents.
+    """Add the dirty files and the digests of all files to the quick snapshot.
 
     Files that changed after `until_ns` count as dirty, because their state at `until_ns` is unknown. If some files were
     not inspected, or too many are dirty, the snapshot is returned unchanged.

@@ -33,7 +33,7 @@ class Directories:
     def enter(self, directory: bytes) -> int | None:
         """Return a descriptor of a directory, which is valid until the next call.
 
-        Returns None if there is no directory. Raises `Barred` if the directory must not or cannot be entered.
+        Returns None if the directory does not exist. Raises `Barred` if the directory must not or cannot be entered.
         """
         wanted = directory.split(b"/") if directory else []
         if len(wanted) > _DEEPEST or any(name in {b"", b".", b".."} for name in wanted):

@@ -35,7 +35,7 @@ def configuration_around(git: GitState, environ: Mapping[str, str]) -> list[str]
     if not environ.get("GIT_CONFIG_NOSYSTEM"):
         usual.append(environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig"))
     repository = (git.common_dir + "/config", git.git_dir + "/config.worktree")
-    # Many users have a symbolic link at such a path and edit the link's target. So the target's path is returned.
+    # Many users have a symbolic link at such a path. An edit changes the link's target, so return the target's path.
     waiting = [os.path.realpath(path) for path in (*repository, *usual) if path.startswith("/") and path != os.devnull]
     found: dict[str, None] = {}
     while waiting and len(found) < _MOST_FILES:
@@ -67,7 +67,7 @@ def _included(path: str, git_dir: str, home: str) -> Iterator[str]:
 
 
 def _plain(value: str) -> str:
-    """Return a value without its quotes and without the comment after the value."""
+    """Return a setting's value without quotes and without the comment after it."""
     if value.startswith('"'):
         return value[1:].partition('"')[0]
     return value.partition("#")[0].partition(";")[0].strip()

@@ -45,7 +45,7 @@ class Entry(Value):
 class Index(Value):
     """The content of an index: the stamp, content id and flags of every path.
 
-    A stamp has the same form as in snapshots.
+    A stamp contains fields of a stat result, in the form of `object_ids.stamp_from`.
     """
 
     version: int
@@ -108,7 +108,7 @@ def _checked_id_bytes(content: bytes, told: int) -> int:
     An index without a checksum does not show this length. Then the result is `told`, the length that the caller
     expects. Raises Unknown if the checksum is wrong.
     """
-    if content[-20:] == bytes(20):  # index.skipHash
+    if content[-20:] == bytes(20):  # git wrote no checksum because of the setting `index.skipHash`
         return told
     for length, digest in ((20, sha1_of), (32, sha256_of)):
         if digest(content[:-length]) == content[-length:]:
@@ -119,7 +119,7 @@ def _checked_id_bytes(content: bytes, told: int) -> int:
 def _read_padded(
     content: bytes, count: int, end: int, id_bytes: int, until: float | None
 ) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
-    """Read versions 2 and 3, which store whole paths.
+    """Read an index of version 2 or 3, which stores whole paths.
 
     Each entry is padded with one to eight zero bytes.
     """
@@ -149,7 +149,10 @@ def _read_padded(
 def _read_compressed(
     content: bytes, count: int, end: int, id_bytes: int, until: float | None
 ) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
-    """Read version 4, which stores each path as a difference from the path before."""
+    """Read an index of version 4.
+
+    Each path is stored as a difference from the path before.
+    """
     entries: dict[bytes, tuple[bytes, bytes, int]] = {}
     at, fixed, path = _HEADER, _STAT + id_bytes, b""
     for number in range(count):
@@ -183,7 +186,7 @@ def _read_flags(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _varint(content: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a number in the encoding of pack offsets, and the offset after it."""
+    """Return a number that is encoded like a pack offset, and the position after it."""
     byte = content[at]
     number = byte & 0x7F
     while byte & 0x80:

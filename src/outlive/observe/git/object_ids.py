@@ -20,7 +20,7 @@ else:
     from _sha1 import sha1 as built_in_sha1
 
 MOST_HASHED = 4 << 20
-# Python's own SHA-1 hashes this much in less time than `hashlib` needs to load OpenSSL.
+# Python's own SHA-1 hashes this many bytes in less time than `hashlib` needs to load OpenSSL.
 _SHORT = 256 << 10
 _pack = Struct(">9I").pack
 _MASK = 0xFFFFFFFF
@@ -74,7 +74,7 @@ def sha1_of(content: bytes) -> bytes:
     """Return the SHA-1 digest of some bytes."""
     if len(content) < _SHORT:
         return built_in_sha1(content).digest()
-    from hashlib import sha1  # noqa: PLC0415 - loads OpenSSL, which is worth its loading time only for many bytes
+    from hashlib import sha1  # noqa: PLC0415 - this import loads OpenSSL, which saves time only for many bytes
 
     return sha1(content, usedforsecurity=False).digest()
 

@@ -1,4 +1,4 @@
-"""The git repository that a directory lies in, found as git finds it.
+"""The search for the git repository that a directory lies in, by git's own rules.
 
 Git is not run, so that no program that a repository configures is executed. GIT_DIR and similar variables are ignored,
 because a task's effects do not depend on the environment of the process that reads the repository. For a task's
@@ -22,16 +22,16 @@ class Repository(Value):
     """A repository on disk."""
 
     top: str | None
-    """The top of the worktree. None in a bare repository."""
+    """The top of the worktree, or None for a bare repository."""
     git_dir: str
     common_dir: str
     """The directory of refs, objects and configuration, which linked worktrees share with the main worktree."""
     broken: str | None = None
-    """Why the repository cannot be read. None if the repository can be read."""
+    """Why the repository cannot be read, or None if it can be read."""
 
     @property
     def identity(self) -> str:
-        """Device and inode of the git directory. Empty if the directory is gone."""
+        """Device and inode of the git directory, or empty if the directory is gone."""
         try:
             found = os.stat(self.git_dir)
         except (OSError, ValueError):
@@ -40,12 +40,12 @@ class Repository(Value):
 
     @property
     def is_linked(self) -> bool:
-        """Whether this is a linked worktree, which shares the main one's repository."""
+        """Whether this is a linked worktree, and not the main worktree."""
         return self.common_dir != self.git_dir
 
     @property
     def roots(self) -> tuple[str, str, str]:
-        """Top, git directory and shared git directory, as a journal records them.
+        """The top, the git directory and the shared git directory, for a journal.
 
         A path is an empty string if the repository has no such directory of its own. Symbolic links are resolved,
         because paths in the journal are resolved, too.
@@ -161,7 +161,7 @@ def read_settings(path: str) -> dict[str, str]:
 def _settings(text: str) -> dict[str, str]:
     """Return the settings in the content of a configuration file, by `section.key`.
 
-    Settings in subsections may be wrong.
+    Settings in subsections may be wrong, for example because the names of subsections are lowercased.
     """
     settings: dict[str, str] = {}
     section = ""

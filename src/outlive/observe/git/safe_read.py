@@ -35,7 +35,7 @@ def read_regular(path: str | bytes, limit: int, dir_fd: int | None = None) -> by
             raise Unknown("not a regular file")
         if found.st_size > limit:
             raise Unknown(f"larger than {limit} bytes")
-        # Read one byte more than the size. A file that grows or shrinks during the read has no consistent content.
+        # Read one byte more than the size, to notice that the file grows or shrinks during the read.
         content = os.read(fd, found.st_size + 1)
     except OSError as error:
         raise Unknown(_reason(error)) from error

@@ -48,9 +48,9 @@ def take_quick(directory: str, paths: Iterable[str] = (), budget_s: float = DEFA
 
 
 def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Snapshot:
-    """Return the snapshot with the states of more configuration files of git.
+    """Return the snapshot with the states of git's configuration files.
 
-    These are the configuration files outside of the repository.
+    Only configuration files outside of the repository are added.
     """
     if snapshot.git is None or not snapshot.git.identity:
         return snapshot
@@ -68,7 +68,7 @@ def as_left(snapshot: Snapshot, until_ns: int) -> Snapshot:
 
     files = dict(snapshot.files or ())
     for path, seen in files.items():
-        # The time of a directory changes with its entries, so a directory is compared by its inode.
+        # Leave out submodules: the time of a directory changes with its entries, so directories are compared by inode.
         if mode_of(stamp_of(seen)) != GITLINK and changed_at_ns(path) > until_ns:
             files[path] = UNSEEN
     return snapshot.but(files=files) if files else snapshot
@@ -177,7 +177,7 @@ def _look_inside(
         from outlive.observe.git.index import read_index  # noqa: PLC0415 - only a full snapshot needs this import
         from outlive.observe.git.worktree_files import TreeReader  # noqa: PLC0415
     except ImportError as error:
-        # A background process takes this snapshot. The installation may have been removed since it started.
+        # A background process takes this snapshot. The installation may have been removed since this process started.
         raise Unknown("the installation of Outlive was removed meanwhile") from error
 
     top = repository.top or ""
@@ -212,7 +212,7 @@ def _converts(repository: Repository, settings: Mapping[str, str]) -> bool:
 def _staged(index: Index) -> str:
     """Return an id that changes when the entries of an index change.
 
-    Stamps do not count, because git refreshes them without a change of the entry.
+    The stamps (stat fields) of entries do not count, because git also refreshes them in unchanged entries.
     """
     from _blake2 import blake2b  # noqa: PLC0415
 

@@ -9,12 +9,12 @@ from outlive.observe.git.index import read_index
 from outlive.observe.git.repository import find_repository
 from outlive.observe.git.safe_read import Unknown
 
-# All reads of an index together take at most this long.
+# Reading the indexes of all repositories takes at most this long in total.
 _LONGEST_S = 0.5
 
 
 class Tracked:
-    """The tracked files of repositories. Each index is read only once."""
+    """The tracked files of some repositories. Each index is read only once."""
 
     def __init__(self) -> None:
         self._until = time.monotonic() + _LONGEST_S

@@ -27,7 +27,7 @@ _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "/private/tmp/", "/var/folders/
 _SCRIPT = frozenset(("-e", "-f", "--regexp", "--expression", "--file", "--from-file"))
 # A brace expression with `..` in a part: `/tmp/{a,../b}` names files in two directories.
 _LEADS_OUT = re.compile(r"\{[^}]*[{,/]\.\.(?=[/,}])|\{\.\.[/,]")
-_SOCKET = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")  # bash connects to this address, and no such file exists
+_SOCKET = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")  # for bash, this path is an address to connect to, and not a file
 _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/fd/", "/proc/self/fd/")
 
 
@@ -67,7 +67,7 @@ def words_for_files(command: Simple) -> list[Word]:
     if "first" in known.says and not _SCRIPT & call.names:
         excluded += call.operands[:1]
     for each in excluded:
-        # Remove only the first equal word: the same unknown word may be a pattern first and a file later.
+        # Remove only the first equal word: in `grep $a $a`, the first `$a` is a pattern, and the second one is a file.
         words.remove(next(word for word in words if word == each or _gives(word.text, each.text)))
     return words
 
@@ -164,7 +164,7 @@ def is_passing(path: str, cwd: str) -> bool:
 
 
 def _redirections(command: Simple) -> Iterator[tuple[TouchKind, str]]:
-    # `ssh host a > b` writes on this machine. A redirection in a quoted text of `ssh` belongs to another command.
+    # `ssh host a > b` writes `b` on this machine. In `ssh host 'a > b'`, the redirection belongs to the inner command.
     for word in command.writes:
         socket = _SOCKET.match(word.text)
         yield ("remote", socket[1]) if socket else ("path", join(command.directory, word.text))
@@ -186,7 +186,7 @@ def _by_rules(command: Simple) -> Iterator[tuple[TouchKind, str]]:
 
 
 def _taking(words: Sequence[Word], known: Program) -> frozenset[str]:
-    """Return the options that take a value after the verb of this call."""
+    """Return the options that take a value in a call with the verb in `words`."""
     if not known.bare:
         return known.takes
     _, at = take_apart(words, known.takes, leading=True)
@@ -299,8 +299,8 @@ def _mounted(call: Call) -> Iterator[str]:
 def _values(call: Call, options: list[str]) -> Sequence[Word]:
     """Return the values of some options of a call.
 
-    The same option may be a flag for other verbs, and then no value is found. In this case, the word after each option
-    counts as its value.
+    If an option is a flag for other verbs of the program, `call` has no value for it. Then the word after the option
+    counts as the value.
     """
     return call.values_of(options) or [
         following for option, following in itertools.pairwise(call.words) if option.text in options

@@ -36,7 +36,8 @@ _CLOUD_CHANGES = words(
     "import export move attach detach enable disable reset resize submit apply cancel upload copy restore promote "
     "invoke publish send purge register deregister grant revoke rotate modify tag untag"
 )
-# Git's settings that name a program. A program that only shows text, or only connects to a server, changes nothing.
+# Git's settings that name a program to run. The call may change files, unless the program matches `_HARMLESS_PROGRAM`.
+# A program of that pattern only shows text or connects to a server.
 _PROGRAM_SETTINGS = words(
     "pager editor external command textconv fsmonitor sshcommand hookspath helper program clean smudge process cmd "
     "driver gitproxy askpass uploadpack receivepack"
@@ -78,7 +79,7 @@ def _condition(name: str) -> Condition:
 
 
 def is_called(_: Call, command: Simple, *names: str) -> bool:
-    """Return whether the program has one of these names."""
+    """Return whether the program's name is one of `names`."""
     return command.words[0].text.rpartition("/")[2] in names
 
 
@@ -103,12 +104,12 @@ def has_three_operands(call: Call, _: Simple) -> bool:
 
 
 def has_operands_or(call: Call, _: Simple, *options: str) -> bool:
-    """Return whether the call has an operand or one of these options."""
+    """Return whether the call has an operand or one of `options`."""
     return bool(call.operands) or not call.names.isdisjoint(options)
 
 
 def names_goal(call: Call, _: Simple, *goals: str) -> bool:
-    """Return whether an operand is one of these goals of a build tool.
+    """Return whether an operand is one of `goals`, the goals of a build tool.
 
     `sub:goal` counts as `goal`.
     """
@@ -116,12 +117,12 @@ def names_goal(call: Call, _: Simple, *goals: str) -> bool:
 
 
 def only_word_is(call: Call, _: Simple, *expected: str) -> bool:
-    """Return whether the call has only one word, which is one of these words."""
+    """Return whether the call has only one word, and this word is in `expected`."""
     return len(call.words) == 1 and call.words[0].text in expected
 
 
 def second_operand_is(call: Call, _: Simple, expected: str) -> bool:
-    """Return whether the second operand is this word."""
+    """Return whether the second operand is the word `expected`."""
     return [word.text for word in call.operands[1:2]] == [expected]
 
 
@@ -132,12 +133,12 @@ def second_operand_shows(call: Call, _: Simple) -> bool:
 
 
 def last_operand_starts(call: Call, _: Simple, prefix: str) -> bool:
-    """Return whether the last operand starts with this prefix."""
+    """Return whether the last operand starts with `prefix`."""
     return bool(call.operands) and call.operands[-1].text.startswith(prefix)
 
 
 def last_operand_has(call: Call, _: Simple, sign: str) -> bool:
-    """Return whether the last operand contains this text."""
+    """Return whether the last operand contains the text `sign`."""
     return bool(call.operands) and sign in call.operands[-1].text
 
 
@@ -234,7 +235,7 @@ def asks_a_cloud(call: Call, _: Simple) -> bool:
 
 
 def edits_in_place(call: Call, _: Simple) -> bool:
-    """Return whether files are edited in place, instead of printed."""
+    """Return whether the program edits files in place, instead of printing the result."""
     return bool(call.names & {"-i", "--in-place"})
 
 
@@ -252,7 +253,7 @@ def awk_edits_in_place(call: Call, _: Simple) -> bool:
 
 
 def archive_is_read(call: Call, _: Simple) -> bool:
-    """Return whether `tar` only lists or compares."""
+    """Return whether `tar` only lists an archive or compares it with files."""
     return _archive_mode(call) in {"t", "d"}
 
 

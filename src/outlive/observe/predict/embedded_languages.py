@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from outlive.observe.shell.split_options import Call
 
 
-# The time of some patterns grows with the square of the text's length. A longer text is assumed to write.
+# The time of some patterns grows with the square of the text's length. A text above this length is not
+# searched. Most checks then assume that the text writes.
 _LONGEST = 8 * 1024
 _COMMENT = r"(?s)--[^\n]*|/\*.*?\*/"
 _COMMENT_OR_STRING = r"(?s)--[^\n]*|/\*.*?\*/|'[^']*'"
@@ -28,7 +29,7 @@ _SQL_CHANGES = (
     r"|pg_(terminate|cancel)_backend|lo_\w+)\b"
 )
 _META_CHANGES = r"(\\(i|ir|copy|o|w|!|gexec)|\.(import|read|restore|load|output|once|save|clone|system|shell|backup))\b"
-# A text in single quotes after `from` is the name of a file.
+# In some SQL, such as `copy t from 'x'`, a text in single quotes after `from` is the name of a file.
 _SQL_TAKES = (
     r"""(?i)(?:^|[\n;])\s*(?:\\ir?|\\\.|\.read|\.import|\.restore|source)\s+(?:--?\w+\s+)*['"]?([^\s'";]+)"""
     r"""|\b(?:from|infile)\s+'([^']+)'"""
@@ -38,7 +39,8 @@ _SQL_TAKES = (
 _SED_SAYS = r"(?s)(?<![a-zA-Z])[sy]([^\w\s\\])(?:\\.|(?!\1)[^\\])*\1(?:\\.|(?!\1)[^\\])*\1|/(?:\\.|[^/\\\n])*/"
 _SED_WRITES = r"(^|[;{}/\d$!\n])\s*[wW]\s*\S|~[gpiIemM\d]*w\s*\S"
 _SED_RUNS = r"(^|[;{}/\d$!\n])\s*e(\s|$)|~[gpiImM\d]*e"
-# Quoted text may contain any character. A `>` in a later statement is a comparison and writes nothing.
+# A `>` in the arguments of `print` redirects the output to a file, unless the `>` is in quotes. A `>` in a later
+# statement is a comparison.
 _AWK_WRITES = r"""print(?:"(?:\\.|[^"\\])*"|[^|;}\n"])*>\s*(?!"/dev/std)["$\w(]"""
 _AWK_RUNS = r"""(?<!\|)\|&?\s*"|\bsystem\s*\("""
 _SCRIPT_ACTS = r"\b(open|system|unlink|exec|rename|mkdir|rmdir|eval|File|IO|Dir|FileUtils|qx|fork)\b|`|>\s*[\"']"
@@ -78,7 +80,7 @@ def changes_sql(call: Call, command: Simple) -> bool:
 
 
 def files_in_sql(text: str) -> list[str]:
-    r"""Return the files in a text like `\i x`, `.import x t`, or `copy t from 'x'`."""
+    r"""Return the files in SQL like `\i x`, `.import x t`, or `copy t from 'x'`."""
     return [found[1] or found[2] for found in re.finditer(_SQL_TAKES, text[:_LONGEST])]
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from outlive.observe.shell.commands import Simple
 
 MOST_TOUCHES = 500
-# Programs that are set-user-id on some systems, or that start a daemon, which would inherit no_new_privs.
+# Some of these programs are set-user-id on some systems. The others start a daemon, and the daemon would inherit
+# no_new_privs.
 PRIVILEGED = frozenset(
     (
         *("sudo", "sudoedit", "su", "runuser", "doas", "pkexec", "newgrp", "sg", "run0", "gosu", "setpriv"),
@@ -32,7 +33,7 @@ PRIVILEGED = frozenset(
         *("daemonize", "daemon", "start-stop-daemon", "dockerd", "containerd", "emacs-daemon", "pm2", "capsh"),
     )
 )
-# These words almost always name the program, so they count anywhere in the text.
+# Anywhere in a command's text, these words almost always mean the program of this name. So each occurrence counts.
 _PLAIN_WORDS = frozenset(("sudo", "doas", "pkexec", "newgrp"))
 _NAME = re.compile(r"[\w.-]+")
 
@@ -84,8 +85,7 @@ def _needs_privileges(argv: tuple[str, ...], programs: set[str], *, is_open: boo
     """Return whether a command calls a privileged program.
 
     `is_open` means that a part of the text is unknown. Then any word that is the name of a privileged program counts as
-    a call. If the result is wrongly True, the command is only not observed. If the result is wrongly False, the command
-    fails.
+    a call. A wrong True only has the effect that the command is not observed. A wrong False makes the command fail.
     """
     if programs & PRIVILEGED:
         return True

@@ -54,7 +54,7 @@ class Program(Value):
 
 
 def find_program(name: str) -> Program | None:
-    """Return the rules of a program, even if its name has a version (`python3.12`)."""
+    """Return the rules of a program. Its name may have a version (`python3.12`)."""
     row = _INDEX.get(name) or _INDEX.get(name.partition("@")[0])
     if row is None and name[-1:].isdigit():
         row = _INDEX.get(name.rstrip("0123456789.").removesuffix("-"))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from outlive.observe.shell.commands import Simple
 
 _MOVES = frozenset(("checkout", "switch"))
-# Verbs whose effect is undone by `--abort` or a hard reset.
+# Verbs of git. `--abort` or a hard reset undoes their effect.
 _TURNS = frozenset(("merge", "revert", "cherry-pick", "rebase", "am", "pull", "reset"))
 _RESTORES = frozenset(("checkout", "restore", "stash", "reset"))
 
@@ -49,7 +49,7 @@ def _stashes(rest: list[str], _: set[str], __: list[str]) -> bool:
 
 
 def _goes_to_another_commit(rest: list[str], options: set[str], operands: list[str]) -> bool:
-    """Return whether `checkout` or `switch` leaves the commit or drops changes."""
+    """Return whether `checkout` or `switch` changes the commit or discards changes."""
     is_new = bool(options & {"-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan"})
     return "--" in rest or bool(options & {"-p", "--patch", "--detach", "-d"}) or len(operands) > is_new
 

@@ -79,20 +79,20 @@ class Kind:
         self.name = name
         self.operation = _OPERATIONS.get(name, "gap")
         self.told_as = "connect" if name == SOCKETCALL else self.operation
-        """The operation that the journal names, if its line has a text instead of paths."""
+        """The operation in the journal's line, if this line has a text instead of paths."""
         self.places = _PATHS.get(name, ())
         self.gap = _GAPS.get(name, "")
         self.flags_at = {"open": 1, "openat": 2}.get(name)
         self.is_of_names = self.operation in _OF_NAMES
         self.is_plain = bool(self.places) and self.operation != "exec" and name != "openat2"
-        """Whether the paths of the call, and the flags of an open, show everything that the call does."""
+        """Whether paths (and the flags of an open) are enough to know what the call does."""
         self.turns = name in _TURNING
-        """Whether a path may lead to another file after the call."""
+        """Whether the call may change to which file a path leads."""
         self.links = name in ("link", "linkat")
         """Whether the call makes a hard link.
 
-        Only a hard link to a symbolic link can change where paths lead. So only such a link clears the cache. Git makes
-        a hard link for every object, and clearing the cache each time would be slow.
+        Only a hard link to a symbolic link can change where paths lead. So only a hard link to a symbolic link clears
+        the cache. Git makes a hard link for every object, and clearing the cache each time would be slow.
         """
         self.supervises = name in ("seccomp", "prctl")
         """Whether the call may install a seccomp filter."""
@@ -118,7 +118,7 @@ class Calls:
         self._names = PathResolver()
 
     def replace(self, at: int, thread: int) -> None:
-        """Forget the facts about a process whose memory an exec is about to replace."""
+        """Clear what is cached about a process whose memory an exec will replace."""
         self.memory.forget(thread)
         self._names.forget(at, is_turning=True)
 

@@ -26,10 +26,10 @@ class NewRepositories:
 
     def __init__(self) -> None:
         self._without: set[str] = set()
-        """Directories that are known to lie in no repository."""
+        """Directories that do not lie in a repository."""
         self._moved: set[str] = set()
         # A repository at the home directory or above keeps a user's files under version control. Such a repository is
-        # no project.
+        # not a project.
         home = os.path.realpath(os.path.expanduser("~"))
         self._too_wide = tuple(home[:at] for at in range(len(home) + 1) if home[at : at + 1] in ("", "/"))
 
@@ -42,7 +42,7 @@ class NewRepositories:
             self._moved.add(directory)
 
     def found_at(self, path: str) -> Repository | None:
-        """Return the repository that a path lies in, or None if there is none.
+        """Return the repository that a path lies in, or None outside of repositories.
 
         A directory without a repository is checked only once.
         """

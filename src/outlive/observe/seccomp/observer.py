@@ -80,7 +80,7 @@ class Observer:
         self._moved = 0
         self.met_gaining: set[str] = set()
         self.met_supervising: set[str] = set()
-        """The paths of programs that could not supervise system calls, because the task is observed."""
+        """The paths of programs whose own supervision of system calls does not work under observation."""
         self._loses_privileges = loses_privileges
         self._on_first_write = on_first_write
         self._unwritten = set(scope.trees)
@@ -89,7 +89,7 @@ class Observer:
         wake_on_same_processor(listener)
 
     def write_down(self, patience: float) -> None:
-        """Write the collected lines now. Another thread may call this function.
+        """Write the collected lines to the journal now. Any thread may call this.
 
         If the observer is handling a call, this function waits up to `patience` seconds until the call is handled.
         """
@@ -147,7 +147,7 @@ class Observer:
                 before = ABSENT
             else:
                 before = state_of(path, look(path)) if is_in_scope else glance(look(path))
-        except Exception:  # noqa: BLE001 - `_answer` then records the error and allows the call
+        except Exception:  # noqa: BLE001 - `_answer` handles the call next, and also records errors
             return False
         if not let_continue(self._listener, call):
             return True
@@ -203,14 +203,14 @@ class Observer:
     def _exec_fails(self, thread: int, path: str) -> bool:
         """Return whether an exec will fail.
 
-        While a program searches PATH, most of its execs fail.
+        A program that searches PATH tries one directory after the other, so most of its execs fail.
         """
         try:
             mode = os.stat(path).st_mode
         except (FileNotFoundError, NotADirectoryError):
             return _namespace(thread) == self._namespace
         except OSError:
-            return False  # the task may have access that the observer lacks
+            return False  # the observer may not read the path, but the task perhaps may
         return not S_ISREG(mode) or not mode & _ANYBODY_MAY_EXECUTE
 
     def _number_after_exec(self, at: int, thread: int) -> int:
@@ -323,7 +323,7 @@ class Observer:
     def _record_repository(self, repository: Repository | None) -> None:
         """Record a repository that the task enters while it runs.
 
-        None stands for a repository beyond the limit.
+        `repository` is None if the task has entered more repositories than are recorded.
         """
         at = self._journal.now()
         if repository is None:
@@ -335,7 +335,10 @@ class Observer:
             self._unwritten.add(repository.top.rstrip("/") + "/")
 
     def _touch(self, at: int, thread: int, path: str, *, is_in_scope: bool) -> None:
-        """Remember a path to check when the task ends. Beyond the limit, record a gap."""
+        """Remember a path to check when the task ends.
+
+        If there are too many paths, a gap is recorded instead.
+        """
         if len(self.touched) + len(self.elsewhere) < _MOST_TOUCHED:
             (self.touched if is_in_scope else self.elsewhere)[path] = None
         elif not self._touched_more:

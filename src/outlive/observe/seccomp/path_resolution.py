@@ -47,10 +47,10 @@ class PathResolver:
         """The time at which the cache expires."""
 
     def forget(self, at: int, *, is_turning: bool) -> None:
-        """Clear the cache, after it has expired or before a call changes what paths mean.
+        """Clear the cache: it has expired, or a call may change where paths lead.
 
-        `is_turning` means that a call may change what paths mean. The filter does not report the end of such a call. So
-        no directory is cached for a few milliseconds.
+        `is_turning` means that a call may change where paths lead. The filter does not report the end of such a call.
+        So no directory is cached for a few milliseconds.
         """
         self.here.clear()
         self.straight.clear()

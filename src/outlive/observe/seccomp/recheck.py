@@ -18,7 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
 
-# The task's next call waits for this check. Paths for which there is no time are checked at the next exec.
+# The task's next call waits for the second check, so its time is limited. Paths that are not checked in this time are
+# checked at the next exec.
 _AT_MOST_S = 0.005
 _TO_ASK_ALL_S = 0.1
 # After the first 0.1 s, the checks take at most this share of the task's time, however many processes and files exist.
@@ -29,11 +30,11 @@ _CONTENT = ("f", "l", "u")
 
 
 class Recheck:
-    """The paths that existed before and have changed since they were last checked."""
+    """The existing paths that have changed since they were last checked."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
-        """The first state of each path."""
+        """The state of each path before the task's first change to the path."""
         self._by: dict[str, tuple[int, str]] = {}
         """The thread that changed each path last, and the path's state before that change."""
         self._since = time.monotonic()
@@ -51,9 +52,9 @@ class Recheck:
         self._by[path] = thread, before
 
     def look(self) -> list[tuple[str, str]]:
-        """Return the paths that have their first content again, with their states.
+        """Return the paths that are again as before the task's first change to them.
 
-        Paths that a process still has open for writing are left out.
+        Each path comes with its state. Paths that a process still has open for writing are left out.
         """
         now = time.monotonic()
         if not self._by or self._spent > _AT_FIRST_S + _SHARE * (now - self._since):
@@ -67,7 +68,7 @@ class Recheck:
         return [(path, found[path]) for path in free]
 
     def _restored(self, until: float) -> dict[str, str]:
-        """Return the paths that have their first state again, with their states.
+        """Return the paths that are again as before their first change, and their states.
 
         A path is left out while the thread that changed it last has it open.
         """
@@ -89,7 +90,7 @@ class Recheck:
 
 
 class _AnyPath:
-    """A container of every path, for a thread whose open files are unknown."""
+    """A collection that contains every path, for a thread with unknown open files."""
 
     def __contains__(self, _: object) -> bool:
         return True

@@ -28,7 +28,7 @@ class Scope:
             self._add(repository)
         self._further = NewRepositories()
         self.on_further: Callable[[Repository | None], None] = lambda _: None
-        """Called with each repository that the task enters while it runs, and once with None at the limit."""
+        """Called with each repository that the task enters later, and once with None if the task enters too many."""
 
     def _add(self, repository: Repository) -> None:
         self._room -= 1

@@ -2,7 +2,7 @@
 
 A process can have only one listener, which receives the process's system calls. Under observation, the observer has
 this listener. After the observer's answer, the kernel does not ask a tracer. So the kernel executes a call even if the
-tracer would have refused the call. Each program that requests a listener or a tracer is recorded. A filter that only
+tracer would have refused this call. Each program that requests a listener or a tracer is recorded. A filter that only
 allows calls, refuses calls or kills processes works as without observation.
 """
 
@@ -63,13 +63,13 @@ def loss_of(memory: ProcessMemory, thread: int, machine: int, name: str, argumen
 
     Returns a sentence and the path of the program. Both are empty if the filter works.
     """
-    if name == "prctl":  # `prctl` has no flags, and its mode is the operation plus one
+    if name == "prctl":  # `prctl` passes no flags, and its mode number is the number of the operation plus one
         operation, flags, address = arguments[1] - 1, 0, arguments[2]
     else:
         operation, flags, address = arguments[:3]
     if operation == SET_MODE_STRICT:
-        # With flags or an address, the call is invalid. Libraries make an invalid call to find out whether seccomp
-        # exists.
+        # With flags or an address, the call is invalid. Libraries make an invalid call to find out whether the kernel
+        # has seccomp, so the call loses nothing.
         lost = "" if name == "seccomp" and (flags or address) else _STRICT
     elif operation != SET_MODE_FILTER:
         lost = ""

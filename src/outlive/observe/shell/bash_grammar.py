@@ -29,7 +29,7 @@ _WRITING = frozenset((">", ">>", "&>", "&>>", ">|", ">&", "<>"))
 _ABOUT_FILES = frozenset(f"-{letter}" for letter in "bcdefghkprsuwxGLNOS")
 _ABOUT_TWO_FILES = frozenset(("-nt", "-ot", "-ef"))
 _TERMS = frozenset(("unary_expression", "binary_expression", "parenthesized_expression"))
-# A loop over more words is read only once, and its variable is unknown.
+# A loop over more words than this is read only once, and the loop's variable is unknown.
 _MOST_ROUNDS = 16
 
 

@@ -26,7 +26,7 @@ _DEEPEST = 3
 
 
 def goes_to(argv: Sequence[str], cwd: str) -> list[str]:
-    """Return the existing directories that a command changes into or gives to git."""
+    """Return the existing directories that a command changes into or passes to git."""
     found: dict[str, None] = {}
     here = cwd
     for _, word in zip(range(_MOST), _targets(argv, 0), strict=False):

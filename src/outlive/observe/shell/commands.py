@@ -35,7 +35,7 @@ _LONGEST_LINE = 200
 _UNKNOWN = frozenset("$`()…{}")
 # Variables that tell git where to work, whatever its current directory is.
 PLACES_OF_GIT = ("GIT_DIR", "GIT_WORK_TREE")
-# Variables that name programs for git to run, or the configuration that names them.
+# Variables that name programs for git to run, or that name configuration with such programs.
 PROGRAMS_OF_GIT = (
     *("GIT_PAGER", "PAGER", "GIT_EDITOR", "EDITOR", "VISUAL", "GIT_SEQUENCE_EDITOR", "GIT_EXTERNAL_DIFF"),
     *("GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "GIT_EXEC_PATH"),
@@ -130,7 +130,7 @@ class Reader:
     def may_go_on(self, depth: int) -> bool:
         """Count one step. Return whether the reading may go on.
 
-        If a limit is passed, the result is False, and `is_whole` is cleared.
+        If a limit is passed, the result is False, and `is_whole` is set to False.
         """
         self._steps -= 1
         if self._steps < 0 or depth > DEEPEST or len(self.commands) >= MOST_COMMANDS:

@@ -22,12 +22,12 @@ _OF_THE_SYSTEM = frozenset({"/usr/bin", "/bin", "/usr/sbin", "/sbin"})
 _SEPARATORS = frozenset(" \t\n;|&()`\"'<>{}=$")
 _BREAKS = str.maketrans(dict.fromkeys(_SEPARATORS, " "))
 _STARTING = frozenset({*OPENING_KEYWORDS, *WRAPPERS, "eval", "-c", "-lc", "-exec", "-execdir"})
-"""Words after which a command begins. Options may stand in between."""
+"""Words after which a command begins. Options may stand between the word and the command."""
 _BEGINS = str.maketrans(dict.fromkeys(";|&`\"'", "\n"))
 _OPENINGS = ("$(", "do (", "then (", "else (")
 """Signs after which a command begins. `if (` is left out, because other languages begin a condition with `if (`."""
 _NO_CALL = frozenset({"=", "==", "+=", ":=", "}"})
-"""Signs that follow a name in other languages. A word before such a sign is no command."""
+"""Signs that follow a name in other languages. A word before such a sign is not a command."""
 
 
 class Text:
@@ -41,7 +41,7 @@ class Text:
         self._words: list[str] | None = None
 
     def may_name(self, names: Iterable[str]) -> bool:
-        """Return whether one of the names occurs anywhere in the text.
+        """Return whether one of `names` occurs anywhere in the text.
 
         This check is faster than splitting the text into words.
         """
@@ -125,7 +125,7 @@ def _called(words: list[str]) -> Iterator[str]:
     for at, word in enumerate(words):
         # Options, durations (as of `timeout`) and assignments may stand between a wrapper and its command.
         is_between = is_beginning and (word[0] in "-0123456789" or "=" in word[1:])
-        is_label = at == 0 and word[-1] == ")" and "(" not in word  # a pattern of `case`
+        is_label = at == 0 and word[-1] == ")" and "(" not in word  # the word is a pattern of `case`, such as `a)`
         if is_beginning and not _NO_CALL.intersection(words[at + 1 : at + 2]):
             yield word.rstrip(")")
         is_beginning = word in _STARTING or is_between or is_label

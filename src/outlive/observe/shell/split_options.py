@@ -15,18 +15,18 @@ class Call(Value):
     """The words of one call of a program."""
 
     names: frozenset[str]
-    """Every option of the call. For `-xzf`, also -x, -z and -f."""
+    """Every option of the call. `-xzf` is in the set, and so are -x, -z and -f."""
     values: tuple[tuple[str, Word], ...]
     operands: tuple[Word, ...]
     words: tuple[Word, ...]
     """All words after the program's name, in order."""
 
     def value_of(self, options: Collection[str]) -> Word | None:
-        """Return the last value of one of these options, or None if there is no value."""
+        """Return the last value given with one of `options`, or None."""
         return next((value for name, value in reversed(self.values) if name in options), None)
 
     def values_of(self, options: Collection[str]) -> list[Word]:
-        """Return all values given with one of these options."""
+        """Return all values given with one of `options`."""
         return [value for name, value in self.values if name in options]
 
 

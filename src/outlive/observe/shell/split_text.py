@@ -22,7 +22,8 @@ _HARMLESS_FACTS = frozenset(("takes", "operands", "directory", "writes", "reads"
 _SHELL_OPTIONS_WITH_A_WORD = ("--rcfile", "--init-file")
 # A text within a text, as in `sh -c`, is split down to this depth.
 _DEEPEST = 3
-# Without this limit, the search for the end of `$((` could take time that grows with the square of the text.
+# The search for the end of `$((` stops after this many characters. Otherwise its time could grow with the square of
+# the text's length.
 _LONGEST_ARITHMETIC = 1000
 
 
@@ -175,7 +176,7 @@ class _Splitter:
             self._parts.append(letter)
 
     def _take_quoted(self, quote: str) -> None:
-        """Add a quoted text to the word. Text in backticks keeps the backticks."""
+        """Add a quoted text to the present word. Text in backticks keeps the backticks."""
         start = end = self._at
         while end < len(self._text) and self._text[end] != quote:
             end += 2 if self._text[end] == "\\" and quote != "'" else 1
@@ -188,7 +189,7 @@ class _Splitter:
     def _end_of_arithmetic(self) -> int:
         """Return where arithmetic such as `$((a & b))` ends.
 
-        Returns 0 if the text is no arithmetic, or if the arithmetic runs a command.
+        Returns 0 if the text is not arithmetic, or if the arithmetic runs a command.
         """
         if not (self._parts and self._parts[-1].endswith("$") and self._text.startswith("(", self._at)):
             return 0

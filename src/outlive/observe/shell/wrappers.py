@@ -41,7 +41,7 @@ _BEFORE_VERB = frozenset(("-n", "-f", "-p", "--namespace", "--context", "--file"
 def unwrap(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
     """Read the commands that `command` runs, if it is a wrapper.
 
-    Returns False if the caller must add `command` itself to the commands that the text runs.
+    Returns whether these commands take the place of `command`. If not, the reader also lists `command` itself.
     """
     words, name = command.words, program_name(command)
     if not name:
@@ -182,7 +182,7 @@ def _options(wrapper: Wrapper, kind: Literal["takes", "directory", "writes", "re
 
 
 def _supplied(inner: list[Word], mark: Word | None, count: int) -> list[Word]:
-    """Return the command of `xargs` with unknown words in place of its input."""
+    """Return the command that `xargs` runs. The words from the input are unknown."""
     stop = next((i for i, word in enumerate(inner) if word.text in {":::", "::::"}), len(inner))
     inner = inner[:stop]
     text = mark.text if mark else "{}"
@@ -211,7 +211,10 @@ def _text_of_input(reader: Reader, command: Simple, scope: Scope, depth: int) ->
 
 
 def _text_of_words(reader: Reader, command: Simple, words: Sequence[Word], scope: Scope, depth: int) -> bool:
-    """Read words that a shell will run. An unknown word clears `is_whole`."""
+    """Read words that a shell will run as a text.
+
+    If a word is unknown, `is_whole` of the reader becomes False.
+    """
     if not words or not all(word.text for word in words):
         return False
     if not all(word.literal for word in words):
@@ -224,7 +227,7 @@ def _text_of_words(reader: Reader, command: Simple, words: Sequence[Word], scope
 def _find(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
     """Read the commands after `-exec` and similar options of `find`.
 
-    Returns False, because the caller must add `find` itself, too.
+    Returns False, so that the reader also lists the `find` command itself.
     """
     words = command.words
     stop = next((i for i, word in enumerate(words) if i and word.text[:1] in {"-", "(", "!"}), len(words))

@@ -1,4 +1,4 @@
-"""The states of files before the watching began, with one line for each path.
+"""A file with the states of paths before the watching began, one line per path.
 
 The lines of the baseline file are sorted. So a keeper can search the mapped file, and need not keep a hundred thousand
 states in memory. The first line lists the directories to watch.
@@ -29,10 +29,10 @@ _SOME_DIRECTORY = "d"
 
 
 class Watched(Value):
-    """The first line of a baseline file, which lists what to watch."""
+    """The first line of a baseline file. It lists the directories to watch."""
 
     places: tuple[str, ...]
-    """Three paths for each worktree: top, git directory, shared git directory (empty if equal to the second)."""
+    """Three paths for each worktree: top, git directory, shared git directory (empty if equal to the git directory)."""
     directories: tuple[str, ...]
     is_whole: bool
     """Whether `directories` has all directories with tracked files."""
@@ -158,7 +158,7 @@ class Baseline:
             at = end + 1
 
     def _find(self, wanted: bytes) -> int:
-        """Return the offset of the first line that does not sort before `wanted`."""
+        """Return the offset of the first line that equals `wanted` or sorts after it."""
         low, high = self._start, len(self._map)
         while low < high:
             start = max(low, self._map.rfind(b"\n", low, (low + high) // 2) + 1)
