@@ -125,7 +125,7 @@ def _given(command: Command, found: dict[str, Any], words: list[str], after: lis
 
 
 def _next_word(command: Command, option: Option, queue: list[str], known: Collection[str]) -> str:
-    """Return the word after an option, which is its value.
+    """Return the word after an option. This word is the value of the option.
 
     Raises `UserError` if there is no such word, or if the next option follows because the user forgot the value.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """The progress line of a waiting command, which is written only to a terminal."""
+    """The progress line of a waiting command, written only if stderr is a terminal."""
 
     def __init__(self, home: Home, tasks: Sequence[Task], *, wanted: bool = True) -> None:
         self._home = home

@@ -24,7 +24,8 @@ _TERMINALS = (4, 5, 204, *range(136, 144))
 def nearest_client() -> int | None:
     """Return the nearest ancestor process that is not a shell, or None.
 
-    Process 1 is the ancestor of every orphan. Process 1 is returned only if it is a client itself, as in a container.
+    An orphan has process 1 as its parent, and process 1 is usually not a client. So process 1 is returned only if its
+    command line starts a client, as in a container.
     """
     pid = os.getppid()
     for _ in range(_FARTHEST):
@@ -45,7 +46,7 @@ def _is_client(pid: int) -> bool:
 def mark(pid: int | None) -> str | None:
     """Return a string that identifies a client's process, or None.
 
-    Returns None if the process cannot be inspected.
+    Returns None if no process id is given, or if the process cannot be inspected.
     """
     try:
         return None if pid is None else mark_of(pid)
@@ -54,7 +55,10 @@ def mark(pid: int | None) -> str | None:
 
 
 def lacks_terminal(pid: int) -> bool:
-    """Return whether stdin or stdout of a process is known not to be a terminal."""
+    """Return whether stdin or stdout of a process is certainly not a terminal.
+
+    Returns False if this hook may not inspect the process.
+    """
     try:
         os.listdir(f"/proc/{pid}/fd")
     except OSError:
@@ -65,7 +69,7 @@ def lacks_terminal(pid: int) -> bool:
 def reads_file(pid: int) -> bool:
     """Return whether stdin of a process is a regular file.
 
-    A person cannot add prompts to a regular file.
+    A client that reads its prompts from a regular file gets no prompts from a person.
     """
     try:
         return S_ISREG(os.stat(f"/proc/{pid}/fd/0").st_mode)
@@ -76,7 +80,7 @@ def reads_file(pid: int) -> bool:
 def _is_terminal(pid: int, fd: int) -> bool:
     try:
         found = os.stat(f"/proc/{pid}/fd/{fd}")
-    except OSError:  # the descriptor is closed: Node closes a pipe after it has read the end of the pipe
+    except OSError:  # the process has closed the descriptor, as Node does after the end of a pipe
         return False
     return S_ISCHR(found.st_mode) and os.major(found.st_rdev) in _TERMINALS
 
@@ -84,7 +88,8 @@ def _is_terminal(pid: int, fd: int) -> bool:
 def detach(function: Callable[[], None]) -> None:
     """Run a function in a detached process, without the client's pipes.
 
-    A client waits until its hook has closed the pipes, and then kills the hook's child processes.
+    A client waits until its hook has closed the pipes, and then kills the hook's child processes. So the new process
+    closes the pipes, and is not a child process of the hook.
     """
     first = os.fork()
     if first:

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 CLIENTS = ("claude", "codex", "gemini", "opencode", "openclaw", "cursor")
 GUARDS = ("advise", "rewrite", "off")
-# A longer payload is refused. No client passes on a tool result this large. A deadline cannot interrupt the JSON
-# parser, and a larger payload of nothing but brackets would keep the parser busy for longer than a client should wait.
+# A payload with more bytes than this is refused. No client sends a tool result of this size. This limit is needed
+# because the deadline cannot interrupt the JSON parser. A longer payload that consists of brackets would keep the
+# parser busy for longer than a client should wait.
 _LONGEST_PAYLOAD = 4 << 20
-_LONGEST_PATH = 4096  # the kernel's own limit
-# A client waits for its hook, so a hook exits without an answer after _DEADLINE_S. A hook waits for a lock for a
-# shorter time (PATIENCE_S). A hook that has notices to deliver gets _TELLING_S. The hook that watches an idle session
-# (`wake`) has no deadline, because the client does not wait for it.
+_LONGEST_PATH = 4096  # the kernel refuses a longer path
+# A client waits for its hook, so a hook exits without an answer after _DEADLINE_S. A hook waits for a lock for at most
+# PATIENCE_S, which is shorter. A hook that has notices to deliver has the longer deadline _TELLING_S. The hook that
+# watches an idle session (`wake`) has no deadline, because the client does not wait for it.
 _DEADLINE_S, _TELLING_S = 0.45, 4.0
 _DEADLINES_S = {"begin": 5.0, "wake": 0.0}
 # A hook restores the tasks of a lost ledger for at most this time. The next hook continues with the remaining tasks.
@@ -100,7 +101,7 @@ def _read_payload() -> str:
 def _parse(text: str) -> object:
     """Parse the payload.
 
-    Garbage collection is off during the parsing, because it would take longer than the parsing itself.
+    Garbage collection is off during the parsing, because the collection would take longer than the parsing.
     """
     gc.disable()
     try:
@@ -113,7 +114,7 @@ def _parse(text: str) -> object:
 def _set_deadline(seconds: float, response: Response) -> None:
     """Set the time after which this process exits without an answer.
 
-    0 means no limit. A limit is needed because a disk that hangs or a stdin that stays open would otherwise block the
+    0 means that there is no deadline. Without a deadline, a disk that hangs or a stdin that stays open would block the
     client.
     """
 
@@ -134,7 +135,7 @@ def _set_deadline(seconds: float, response: Response) -> None:
 def _keep_from_stopping(event: Event, response: Response) -> None:
     """Block the session's stop while the ledger is incomplete.
 
-    Otherwise the session could miss endings.
+    A session that stopped now could miss the endings of tasks that are not restored yet.
     """
     if event.kind != "stop" or event.is_again or event.is_sub_agent:
         return
@@ -154,7 +155,8 @@ def _keep_from_stopping(event: Event, response: Response) -> None:
 def _restore_within_time(event: Event, response: Response) -> None:
     """Allow this hook to restore an incomplete ledger.
 
-    Hooks before a tool call and hooks of a sub-agent do not restore the ledger. The tool call would have to wait.
+    A hook before a tool call does not restore the ledger, because the tool call would have to wait. A hook of a
+    sub-agent does not restore the ledger either.
     """
     if event.kind == "tool" or event.is_sub_agent:
         return
@@ -166,7 +168,7 @@ def _restore_within_time(event: Event, response: Response) -> None:
         from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences
 
         until = None
-        if signal.getitimer(signal.ITIMER_REAL)[0]:  # without a deadline, no client waits for this hook
+        if signal.getitimer(signal.ITIMER_REAL)[0]:  # if the hook has no deadline, no client waits for it
             _set_deadline(_TELLING_S, response)
             until = time.monotonic() + _RESTORING_S
         if restored := restore_incomplete(ledger, until):
@@ -176,7 +178,10 @@ def _restore_within_time(event: Event, response: Response) -> None:
 
 
 def _act(event: Event, guard: str, response: Response) -> None:
-    """Handle the event. Then report a full disk, even if the event wrote nothing."""
+    """Handle the event, and then report a full disk.
+
+    The disk is checked even if this hook has written nothing.
+    """
     from outlive.bundle.home import Home, locate
     from outlive.hooks.state.ledger_check import check_room, has_ledger
 
@@ -199,7 +204,7 @@ def _act(event: Event, guard: str, response: Response) -> None:
 def _may_need_advice(event: Event) -> bool:
     """Return whether a command may need advice.
 
-    The module `advice` is slow to import, so it is imported only for such a command.
+    The module `advice` is slow to import, so it is imported only if this function returns True.
     """
     text = (event.command or "").replace("&&", "").replace(">&", "")
     return event.is_background or any(sign in text for sign in _SIGNS)
@@ -267,7 +272,8 @@ def _start_detached_work(home: Home, event: Event, project: str, response: Respo
     try:
         check_writable(home, PATIENCE_S)
     except Unavailable as error:
-        # Perhaps the ledger is only busy. So the detached process is started anyway: it can wait longer than a client.
+        # The ledger may only be locked for a moment. So the detached process is started anyway, because it can wait for
+        # the lock for longer than a client waits for its hook.
         response.report_failure(error.message)
     if event.kind == "end":
         from outlive.hooks.events.session_end import end
@@ -282,7 +288,7 @@ def _start_detached_work(home: Home, event: Event, project: str, response: Respo
 def _find_warning(home: Home, event: Event, guard: str, response: Response) -> str:
     """Return the warning about files that a task has changed and not restored.
 
-    A failure is reported on stderr and not raised. The hook can still give advice without the ledger.
+    A failure is reported on stderr and not raised, because the hook can still give advice without the ledger.
     """
     try:
         if guard == "off" or (event.command is None and not event.edits and not event.reads):
@@ -341,7 +347,7 @@ def _deliver_pending(home: Home, event: Event, put: Put) -> None:
     project = project_of(event.cwd)
     seen = "unbegun" if begins else find_pending(home, event, project, stamp)
     if seen != "nothing":
-        # The ledger could be read, and there are notices to deliver. So extend the deadline of this hook.
+        # The session may have notices to deliver, which takes longer. So extend the deadline of this hook.
         signal.setitimer(signal.ITIMER_REAL, _TELLING_S)
     if event.kind == "stop" and seen != "nothing":
         from outlive.hooks.events.stop import stop

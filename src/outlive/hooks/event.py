@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Kind = Literal["begin", "end", "prompt", "tool", "results", "stop", "compact", "wake"]
     Put = Callable[["Answer"], None]
 
-# A client writes a longer text to a file and shows the model only its beginning.
+# If a text is longer, a client writes the text to a file and shows the model only the beginning of the text.
 LONGEST_CONTEXT = 9_900
 # The beginning of a message that Outlive sends to an idle session as a prompt.
 POKE = "[outlive wakes "
@@ -97,7 +97,10 @@ class Event(Value):
     When that command ends, the client notifies its model.
     """
     keeps_messages: bool = False
-    """Whether a queued message survives the client's exit. It may then arrive after its notices were presented."""
+    """Whether a queued message survives the client's exit.
+
+    Such a message may arrive after the notices were presented in another way.
+    """
     text: str = ""
     """The text of the prompt. Empty if the event has no prompt."""
     tool: str = ""
@@ -144,10 +147,10 @@ def cut(text: str) -> str:
 
 
 def as_told(client: str, kind: Kind, payload: Mapping[str, Any], shell: str) -> Event:
-    """Return an event, filled from the fields that have the same names in all clients.
+    """Return an event with those payload fields that all clients name alike.
 
-    `shell` is the client's name for its shell tool. A field of the wrong type counts as missing. A payload without a
-    directory gets the hook's working directory. Raises `UserError` if the payload names no session.
+    `shell` is the client's name for its shell tool. A field of the wrong type counts as missing. If the payload has no
+    directory, the event gets the hook's working directory. Raises `UserError` if the payload names no session.
     """
     given, source = payload.get("tool_input"), payload.get("source")
     tool_input = given if isinstance(given, dict) else {}
@@ -172,7 +175,7 @@ def as_told(client: str, kind: Kind, payload: Mapping[str, Any], shell: str) -> 
 
 
 def _command(tool_input: Mapping[str, Any]) -> str | None:
-    """Return the shell command of a tool call, or None if it has no command text."""
+    """Return the shell command in the input of a tool, or None if there is none."""
     given = tool_input.get("command")
     return given if isinstance(given, str) else None
 
@@ -211,7 +214,7 @@ def as_read(name: str, answer: Answer, tool_input: str) -> dict[str, object]:
 
 
 def as_reason(answer: Answer) -> Answer:
-    """Turn the text for the model into the reason for which the stop is blocked.
+    """Return an answer that blocks the stop, with the text for the model as reason.
 
     Codex and Gemini CLI continue a turn only if the hook blocks the stop.
     """

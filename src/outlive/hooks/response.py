@@ -37,7 +37,7 @@ class Response:
         Raises `OSError` if the answer cannot be written. Then the caller must not count the notices as presented.
         """
         assert self._event is not None  # noqa: S101 - a hook answers only after it has read an event
-        # If stdout or stderr was closed when this process began, its descriptor number may now belong to another file.
+        # If stdout or stderr was closed when this process began, descriptor 1 or 2 may now belong to another file.
         if (sys.__stderr__ if answer.wake else sys.__stdout__) is None:
             raise OSError(EBADF, "the output is closed, so no process reads the answer")
         if answer.wake:

@@ -12,7 +12,10 @@ from outlive.domain.tasks.command import quote
 
 
 def program() -> list[str]:
-    """Return the command that runs this Outlive. The script starts faster than `-m`."""
+    """Return the command that runs this installation of Outlive.
+
+    The command uses the script `outlive` if it exists, because the script starts faster than `-m outlive`.
+    """
     script = _script()
     return [sys.executable, "-I", *([script] if script else ["-m", "outlive"])]
 

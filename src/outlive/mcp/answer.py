@@ -91,9 +91,9 @@ def tail_lines(home: Home, task: Task, most: int = _TAIL_LINES) -> list[str]:
 
 
 def harmless(value: Any) -> Any:
-    """Return a value in which all strings are changed by `visible`.
+    """Return a JSON value with all of its strings changed by `visible`.
 
-    `visible` escapes invisible characters and makes tags harmless. This is needed because a client may show the
+    `visible` escapes invisible characters and makes tags harmless. This is needed because a client may show the JSON
     document to its model. Bytes that are not UTF-8 are escaped too, because JSON in this protocol must not have lone
     surrogates.
     """

@@ -52,9 +52,9 @@ class Caller(Value):
     client: str | None = None
     """The name by which the client identifies itself."""
     sandbox: str | None = None
-    """The client's description of its shell's sandbox; None if the client sends none."""
+    """The client's description of its shell's sandbox, or None if there is no description."""
     process: int | None = None
-    """The process of the client, if the client started this server. Otherwise None."""
+    """The client's process id if the client started this server. Otherwise None."""
     is_distant: bool = False
     """Whether the call came over HTTP. Then the server's environment does not describe the caller."""
 
@@ -110,7 +110,7 @@ class Callers:
         )
 
     async def _root(self, session: ServerSession) -> str | None:
-        """Return the client's root that contains the server's directory, or its first root.
+        """Return the client's root that contains the server's directory, or the first one.
 
         Returns None if the client has no roots or cannot be asked for them.
         """
@@ -145,7 +145,7 @@ async def _ask_for_roots(session: ServerSession) -> list[str]:
 
 
 def _directory(text: str | None) -> str | None:
-    """Return the directory of a path or file URI, or None if it does not exist."""
+    """Return the directory that a path or file URI names, or None if there is none."""
     if text is None:
         return None
     path = unquote(urlsplit(text).path) if text.startswith("file:") else text

@@ -89,7 +89,7 @@ class Dispatcher:
             if wants_task:
                 return await self._extension.begin(call, tool, given)
             answer = await cross(tool.act, call, given, patient=tool.name if tool.is_patient else None)
-        except Exception as error:  # noqa: BLE001 - the client must get an answer after a defect of Outlive too
+        except Exception as error:  # noqa: BLE001 - the client must get an answer, even after a defect of Outlive
             answer = error_answer(as_ours(error))
         return with_restored(answer).result(with_document=caller.wants_documents)
 

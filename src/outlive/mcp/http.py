@@ -56,8 +56,8 @@ def url_of(listening: socket.socket) -> str:
 def take_token(home: Home, environ: MutableMapping[str, str]) -> str:
     """Return the token that callers must send, and remove it from the environment.
 
-    The token comes from the environment, or otherwise from a file in the state directory. It is removed because tasks
-    inherit the environment.
+    The token comes from the environment, or otherwise from a file in the state directory. The token is removed from the
+    environment, because otherwise each task would inherit it.
     """
     given = environ.pop(TOKEN_VARIABLE, None)
     if given is not None and len(given) < _SHORTEST_TOKEN:

@@ -73,7 +73,7 @@ def refusal_of(error: ValidationError) -> types.JSONRPCError:
 
 
 def _id_in(line: object) -> str | int | None:
-    """Return the id of a request that the MCP SDK cannot read, or None without an id."""
+    """Return the id of a request that the MCP SDK cannot read, or None if absent."""
     try:
         message = json.loads(line) if isinstance(line, str) else None
     except (ValueError, RecursionError):

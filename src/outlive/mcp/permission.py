@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 SWITCH = "OUTLIVE_MCP_RUN"
 _CLAUDE = "claude-code"
-# Matches the tools that an agent's file denies: the rest of the key's line, and the indented lines below that line.
+# Matches the key for denied tools in an agent's file. The captured group is the rest of the key's line with the
+# indented lines below.
 _DENIED = re.compile(r"""^["']?disallowed-?tools["']?\s*:(.*(?:\n[ \t-].*)*)""", re.IGNORECASE | re.MULTILINE)
 
 
@@ -62,8 +63,9 @@ def why_not(caller: Caller, environ: Mapping[str, str]) -> str | None:
 def _why_not_claude(caller: Caller, environ: Mapping[str, str]) -> str | None:
     """Return why Claude Code's shell may be restricted, or None if it is unrestricted.
 
-    Claude Code asks the user before it calls this server's tools, as before it uses its shell. So only other
-    restrictions matter. They are on its command line, in its settings and in the files of its agents.
+    Claude Code asks the user before it calls this server's tools, as before it uses its shell. So these questions are
+    no reason to refuse a launch. Other restrictions are on Claude Code's command line, in its settings and in the files
+    of its agents.
     """
     client = None if caller.process is None else client_above(caller.process)
     if client is None:

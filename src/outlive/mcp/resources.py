@@ -105,7 +105,7 @@ class Resources:
                 scope.cancel()
 
     async def _of_task(self, ctx: Context, uri: str, ask: Callable[[Call, str], Found]) -> Found:
-        """Return the result of `ask` for the task of a URI.
+        """Return the result of `ask` for the task that a URI names.
 
         Raises `MCPError` if there is no such task, or if the caller may not see it.
         """
@@ -127,8 +127,8 @@ class Resources:
                 try:
                     await watch(call, task_of(uri), notify, ready.set)
                 except Exception as error:  # noqa: BLE001 - a failed watch must not end the server
-                    # Either the caller may not see the task, or the client is gone. No client must be notified in these
-                    # cases.
+                    # Either the caller may not see the task, or the client is gone. In both cases, no notification is
+                    # needed.
                     _log.debug("no longer watching %s: %r", uri, error)
             ready.set()
 
@@ -166,7 +166,7 @@ def uri_of(task: str) -> str:
 def task_of(uri: str) -> str:
     """Return the task's id in the URI of a task's output.
 
-    For other URIs, returns an empty string, which is no task's id.
+    For other URIs, returns an empty string, which is not the id of any task.
     """
     is_ours = uri.startswith(_PREFIX) and uri.endswith(_SUFFIX)
     return uri[len(_PREFIX) : -len(_SUFFIX)] if is_ours else ""

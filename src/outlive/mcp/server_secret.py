@@ -1,4 +1,4 @@
-"""The server's secret, which is the token for HTTP and the key of sealed task ids.
+"""The server's secret: the token for HTTP, and the key that signs task ids.
 
 A sealed id is a task's id with a signature (the seal). So a client cannot guess the sealed ids of other tasks.
 """

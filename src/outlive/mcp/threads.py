@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Each kind of call that may block has its own threads. So a client can launch a task, and can end a task for which
-# other calls wait, even if very many calls wait. Otherwise such a call could wait for a free thread until the client
-# cuts it off.
+# Each kind of call that may take long has its own threads. So even if very many calls wait for tasks, a client can
+# still launch or cancel a task. If all calls shared their threads, a launch could wait for a free thread until the
+# client cuts it off.
 _SHORT, _PATIENT = 16, 256
 _limits: dict[str, CapacityLimiter] = {}
 

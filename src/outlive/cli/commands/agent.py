@@ -115,7 +115,8 @@ def _positive(text: str) -> int:
     return found
 
 
-# This option replaces the option of `run`, because an agent is ended for lack of progress, not for lack of output.
+# This option replaces `--idle-timeout` of `run`, because an agent is ended for lack of progress, not for lack of
+# output.
 _IDLE_TIMEOUT = Option(
     name="--idle-timeout",
     metavar="D",

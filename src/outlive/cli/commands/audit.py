@@ -1,4 +1,4 @@
-"""`outlive audit`: print inconsistencies, and how to repair them."""
+"""`outlive audit`: print inconsistencies in the records, and how to repair them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_OF_A_KIND = 20
 
 
 def act(given: Given) -> int:
-    """Print the inconsistencies. With `--rebuild`, restore missing records first."""
+    """Print inconsistent records. With `--rebuild`, first restore missing records."""
     home, now = context.here(), utc_now()
     rebuilt: list[str] = []
     if given.rebuild:

@@ -33,7 +33,7 @@ def act(given: Given) -> int:
 
 
 def _check_no_command(words: list[str], directory: str) -> None:
-    """Raise `UserError` for a command without `--`.
+    """Raise `UserError` if the user gave a command without `--` before it.
 
     Otherwise, the words of the command would be taken as paths.
     """

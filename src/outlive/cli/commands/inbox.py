@@ -66,7 +66,7 @@ def _follow(home: Home, session: str, project: str, given: Given) -> int:
 
 
 def _presented(claimed: Claim, given: Given) -> None:
-    sys.stdout.flush()  # raises if the reader is gone, so that the notices stay pending
+    sys.stdout.flush()  # raises an error if the reader is gone, so that the notices stay pending
     if given.ack and claimed.tellings:
         claimed.acknowledged()
     else:

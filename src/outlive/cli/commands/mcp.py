@@ -23,7 +23,7 @@ def act(given: Given) -> int:
             f"the MCP server needs a package that is not installed: {error.name}", "pip install 'outlive[mcp]'"
         ) from error
     # Other commands run without garbage collection, because they exit after some milliseconds. A server needs garbage
-    # collection. The imported modules never become garbage, so freeze() excludes them from it.
+    # collection. The imported modules never become garbage, so freeze() excludes them from the collection.
     gc.freeze()
     gc.enable()
     if given.http is None:

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 
 _STILL_RUNNING = 4
-_SLACK = (
-    0.5  # the wait has its own timeout, so this later alarm only ends the matching of a pattern that takes too long
-)
+_SLACK = 0.5  # the wait has its own timeout; this later alarm ends a pattern match that takes too long
 
 
 def act(given: Given) -> int:

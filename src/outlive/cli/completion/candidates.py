@@ -67,7 +67,7 @@ def _after_verb(command: Command, words: Sequence[str]) -> list[str]:
     if option is not None:
         return _values(option)
     if "=" in (current, before[-1]):
-        return ["candidates"]  # bash has split a word that is not an option
+        return ["candidates"]  # bash has split a word such as `a=b`, which is not an option
     name, equals, _ = current.partition("=")
     if equals and name in options:
         kind, *values = _values(options[name])

@@ -1,1 +1,1 @@
-"""One module for each agent client: its payloads, and the answers that it expects."""
+"""One module for each agent client: the client's payloads and the answers to them."""

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from outlive.domain.sessions.client_task import ClientReport
     from outlive.hooks.event import Answer, Event, Kind
 
-# PostToolBatch comes once between two requests to the model. So it confirms notices, because the model has read the
-# hook's previous answer. PostToolUse must not confirm notices, because it comes for each call of a batch, before the
-# model has read an answer.
+# PostToolBatch comes once between two requests to the model. At this event, the model has read the hook's previous
+# answer, so the notices in that answer are confirmed. PostToolUse comes for each tool call of a batch, when the model
+# may not have read the previous answer. So PostToolUse must not confirm notices.
 KINDS: dict[str, Kind] = {
     "SessionStart": "begin",
     "SessionEnd": "end",
@@ -83,7 +83,7 @@ def _waits_for_tasks(text: str) -> bool:
 
 
 def _edits(name: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the files that a tool call will change, or that a batch has changed."""
+    """Return the files that a tool call will change, or a batch of calls has changed."""
     calls: list[tuple[Any, Any]] = [(text(payload, "tool_name"), tool_input)] if name == "PreToolUse" else []
     if name == "PostToolBatch":
         done = (each for each in _calls(payload) if not _was_refused(each.get("tool_response")))
@@ -93,7 +93,7 @@ def _edits(name: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any])
 
 
 def _was_refused(response: object) -> bool:
-    """Return whether a tool refused a call, for example the edit of a changed file."""
+    """Return whether the response of a tool says that the tool refused the call."""
     said = response[0] if isinstance(response, list) and response else response
     words = said.get("text") if isinstance(said, dict) else said
     return isinstance(words, str) and words.startswith(_REFUSED)
@@ -102,8 +102,8 @@ def _was_refused(response: object) -> bool:
 def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
     """Return the background commands that Claude Code runs itself.
 
-    At a stop, these are all running commands. After a batch of tool calls, these are only the commands that the batch
-    started.
+    At the event Stop, all running background commands are returned. At the event PostToolBatch, only the commands that
+    the batch started are returned.
     """
     listed = payload.get("background_tasks") if name == "Stop" else None
     calls = _calls(payload) if name == "PostToolBatch" else []
@@ -135,7 +135,7 @@ def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
 
 
 def _is_ours(listed: Mapping[str, Any]) -> bool:
-    """Return whether a background task in Claude Code's list is one of our MCP server.
+    """Return whether a task in Claude Code's list was started through our MCP server.
 
     In the list, the name of a plugin may precede the server's name.
     """
@@ -146,17 +146,18 @@ def _is_ours(listed: Mapping[str, Any]) -> bool:
 def _most_blocks(environ: Mapping[str, str]) -> int:
     given = environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "")
     cap = int(given) if given.isascii() and given.isdigit() else _MOST_BLOCKS
-    return cap or 1_000_000  # 0 means that there is no cap
+    return cap or 1_000_000  # 0 means that Claude Code does not limit the blocked stops
 
 
 def _mode(process: int | None, environ: Mapping[str, str]) -> Literal["conversation", "headless", "unknown"]:
     """Return whether the client takes further prompts, or exits after one prompt.
 
-    The command line takes precedence, because programs that Claude starts inherit `CLAUDE_CODE_ENTRYPOINT`.
+    The command line takes precedence over the variable `CLAUDE_CODE_ENTRYPOINT`. Programs that Claude starts inherit
+    this variable, so its value may come from another Claude process.
     """
     words = []
     if process is not None:
-        from outlive.linux.processes import words_of  # noqa: PLC0415 - imported here, because only a stop needs the mode
+        from outlive.linux.processes import words_of  # noqa: PLC0415 - imported here, because only the events Stop and Wake need the mode
 
         words = words_of(process)
         # No word contains a zero byte, so this search finds the two words only if one directly follows the other.

@@ -28,7 +28,7 @@ KINDS: dict[str, Kind] = {
 }
 # The commands of Codex that end after one turn.
 _ONE_TURN = ("exec", "e", "review")
-# With this command Codex keeps running after a turn, but only the program that started it can start the next turn.
+# With this command Codex keeps running after a turn, but only the program that started Codex can start the next turn.
 _TOOL = "mcp-server"
 # The options whose value is the next word, and the options whose values are all words up to the next option (as of
 # Codex 0.169.0).

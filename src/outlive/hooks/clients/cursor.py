@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Answer, Event, Kind
 
-# `advise` is not an event of Cursor, but our name for a hook that Cursor calls after a tool has run. The answer of a
-# hook before a tool does not reach the model.
+# Cursor does not pass the answer of a hook before a tool call to the model. So advice is given by a hook that Cursor
+# calls after a tool has run. `advise` is our name for this hook, not an event of Cursor.
 KINDS: dict[str, Kind] = {
     "sessionStart": "begin",
     "sessionEnd": "end",

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Answer, Event, Kind
 
-# The answers to `/clear`, to `/compress` and to BeforeTool do not reach the model (as of Gemini CLI 0.61.0). So
-# `advise`, which is not an event of Gemini CLI, is our name for a hook that the client calls after a tool has run.
+# After `/clear`, after `/compress` and before a tool call, Gemini CLI does not pass the answer of a hook to the model
+# (as of 0.61.0). So advice is given by a hook that Gemini CLI calls after a tool has run. `advise` is our name for this
+# hook, not an event of Gemini CLI.
 KINDS: dict[str, Kind] = {
     "SessionStart": "begin",
     "SessionEnd": "end",
@@ -32,7 +33,7 @@ KINDS: dict[str, Kind] = {
 _GOES_ON = b'\n{"$set":{"sessionId":'
 _EDITORS = ("write_file", "replace")
 READERS = ("read_file", "grep_search", "glob", "list_directory")
-# The options without a value, which may stand before `p` in one word (as of 0.61.0).
+# The short options without a value. They may stand before `p` in one word, as in `-yp` (as of 0.61.0).
 _SWITCHES = frozenset("dsyl")
 
 

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def text(payload: Mapping[str, Any], name: str) -> str | None:
-    """Return the string in a field, or None if it is missing, empty or no string."""
+    """Return the string in a field, or None if the field has no text."""
     found = payload.get(name)
     return found if isinstance(found, str) and found else None
 
 
 def path(payload: Mapping[str, Any], name: str) -> str | None:
-    """Return the path in a field, or None if the system would not accept the path."""
+    """Return the path in a field, or None if the field has no valid path."""
     found = text(payload, name)
     return found if found is not None and "\0" not in found and is_encodable(found) else None
 

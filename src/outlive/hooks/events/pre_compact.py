@@ -1,4 +1,4 @@
-"""The handler of the event before a compaction, which settles dead tasks.
+"""The handler of the event before a compaction. The handler settles dead tasks.
 
 A dead task is a task whose keeper has exited without recording its end. Settling such tasks before the compaction makes
 the hand-off after the compaction fast.

@@ -1,4 +1,7 @@
-"""The end of a session and of its foreground tasks, in a detached process."""
+"""The handler of a session's end, which ends the session in a detached process.
+
+The session's foreground tasks are ended too.
+"""
 
 from __future__ import annotations
 

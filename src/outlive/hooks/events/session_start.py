@@ -42,7 +42,7 @@ def _hand_over(home: Home, event: Event, begun: SessionStart, put: Put) -> None:
     from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415
     from outlive.service.sessions.start import cross_boundary  # noqa: PLC0415
 
-    if event.source != "compact":  # after a compaction the model has only the summary and not the whole transcript
+    if event.source != "compact":  # after a compaction, the model may not know the notices in the transcript
         confirm_from_transcript(home, event, begun.project)
 
     def tell(_: object, handed: HandOff | None) -> None:
@@ -53,7 +53,7 @@ def _hand_over(home: Home, event: Event, begun: SessionStart, put: Put) -> None:
 
 
 def _offer_command(state: str) -> None:
-    """Append the directory of `outlive` to PATH, in the file named by Claude Code."""
+    """Extend PATH by the directory of `outlive`, in the file that Claude Code names."""
     file, own = os.environ.get("CLAUDE_ENV_FILE"), state + "/bin"
     if not file or not os.path.exists(own + "/outlive"):
         return

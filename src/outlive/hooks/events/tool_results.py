@@ -41,9 +41,8 @@ def deliver(home: Home, event: Event, project: str, put: Put) -> None:
 def _put_with_lost(home: Home, texts: list[str], lost: list[ClientTask], put: Put) -> None:
     """Answer with notices and with a report of the client's lost tasks.
 
-    `texts` has the text of the notices. A client may call two hooks at once, for two tools. So this hook gives its
-    answer while no other process can write to the ledger. The report names only the lost tasks that no other hook has
-    reported.
+    `texts` has the text of the notices. A client may call two hooks at once, for two tools. So this hook locks the
+    ledger for writing while it gives its answer. The report names only the lost tasks that no other hook has reported.
     """
     from outlive.service.notices.compose import lost_text_of  # noqa: PLC0415 - imported here, because few clients run tasks of their own
     from outlive.service.sessions.note_client_tasks import tell_lost, untold_among  # noqa: PLC0415
@@ -56,9 +55,9 @@ def _put_with_lost(home: Home, texts: list[str], lost: list[ClientTask], put: Pu
 
 
 def _lost_of(home: Home, owed: OwedBy) -> list[ClientTask]:
-    """Return the background tasks of clients that are lost.
+    """Return the lost background tasks of clients.
 
-    No client will report the end of these tasks.
+    No client will report the end of a lost task.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         return [one for one in abandoned_for(ledger, owed) if one.state == "lost"]

@@ -106,7 +106,7 @@ def _seconds(words: tuple[str, ...]) -> float:
         try:
             total += float(number) * unit
         except ValueError:
-            total += SHORTEST_POLL_S  # the duration is in a variable: assume the shortest duration that gets advice
+            total += SHORTEST_POLL_S  # for a variable, assume the shortest duration that gets advice
     return total
 
 
@@ -131,7 +131,7 @@ def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
     }
     about = event.tool_input.get("description")
     named = ["--description", quote(about)] if isinstance(about, str) and about else []
-    # The client's shell is bash, but `outlive run` would run a text with sh. So the new command calls bash.
+    # The client's shell is bash, but `outlive run` would run the command text with sh. So the new command calls bash.
     return {**better, "command": " ".join(["outlive", "run", *named, "--", "bash", "-c", quote(text)])}
 
 
@@ -143,7 +143,7 @@ def _without_detaching(command: str, *, is_background: bool) -> str | None:
     text, parts = command.strip(), pieces(command)
     if parts and parts[-1].is_background and text.endswith("&"):
         if any(part.ended_by not in _JOINTS for part in parts[:-1]):
-            return None  # the shell waits for the commands before the last `;`, but would not wait for a task
+            return None  # in `a; b &`, the shell waits for `a`, but would not wait for a task that runs both
         text = text[:-1].rstrip()
     elif not is_background:
         return None
@@ -166,7 +166,7 @@ def _is_plainly_wrapped(text: str) -> bool:
 
 
 def _has_rules(event: Event) -> bool:
-    """Return whether the client may have rules that deny a command or ask about it."""
+    """Return whether the client may have rules that deny commands or ask the user."""
     if event.process is not None and rule_given_to(event.process):
         return True
     for place in settings_files(os.environ, event.cwd):
@@ -185,7 +185,7 @@ def _has_rules(event: Event) -> bool:
 def _with_session(event: Event) -> dict[str, object] | None:
     """Return the tool's input with a command that tells `outlive` the session's id.
 
-    Returns None if the id is not needed.
+    Returns None if the command does not call `outlive`, or if the client already tells `outlive` the id.
     """
     if event.client not in _TELL_NO_SESSION or event.command is None:
         return None
@@ -197,7 +197,7 @@ def _with_session(event: Event) -> dict[str, object] | None:
 def _not_said_before(event: Event, found: list[str]) -> list[str]:
     """Return the kinds of advice that this agent has not got yet.
 
-    These kinds are recorded as given.
+    From now on, the returned kinds count as given to this agent.
     """
     if not found:
         return []

@@ -1,7 +1,8 @@
 """A fast check whether a path may be in an open window, without the ledger.
 
-An open window is a set of files that a task has changed and not restored. The index names the paths that ended tasks
-left changed. Each attempt of a running task has a journal, which names the paths that the attempt changed.
+An open window is a set of files that a task has changed and not restored. The check reads the index of the module
+`left_paths`, which names the paths that ended tasks left changed. The check also reads the journals of running tasks.
+Each attempt of a task has a journal, which names the paths that the attempt changed.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.hooks.state.left_paths import LeftPathsIndex
 
-# The number of bytes of the journals that are searched. If the journals are longer, every path counts as possibly
-# changed.
+# The maximum number of bytes of all journals. If the journals are longer, every path counts as possibly changed.
 _MOST_SEARCHED = 8 << 20
 # Characters that may stand before a path within a word (`--file=a`, `host:a`, `f=@a`), and characters that a shell
 # expands.
 _BEFORE_PATH = str.maketrans(dict.fromkeys("=:,@<>", "\0"))
 _EXPANDED = "$`*?[{"
-# Programs that only read files, and only the files that their arguments name. The command must consist of letters,
-# digits and `_PLAIN_SIGNS`, which have no special meaning in a shell or for these programs.
+# Programs that only read files, and only the files that their arguments name. This is certain only for a command that
+# consists of letters, digits and `_PLAIN_SIGNS`, because other characters may have a special meaning in a shell or for
+# these programs.
 PLAIN_READERS = frozenset(
     (
         *("basename", "cat", "cksum", "cmp", "date", "dirname", "echo", "head", "md5sum", "nl", "printf", "readlink"),
@@ -63,7 +64,7 @@ class KnownWindows:
                 self._texts.append(text)
 
     def may_concern(self, paths: Iterable[str]) -> bool:
-        """Return whether one of the paths may be, contain or lie below a changed path."""
+        """Return whether one of the paths may equal, contain or lie below a changed path."""
         paths = list(paths)
         return self._known.may_concern(paths) or self.is_running_in(paths)
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from outlive.service.effects.open_windows import OpenWindows
 
 _MOST = 3
-# The deadline of the hook when a warning is likely. Only on a busy machine does the hook need this time. Clients wait
-# five seconds for the hook.
+# The deadline of the hook when a warning is likely. The hook takes this long only on a busy machine. Clients wait for
+# the hook for five seconds.
 _ANSWERING_S = 3.0
 
 
@@ -54,8 +54,8 @@ def held(home: Home, event: Event, patience_s: float) -> str:
         if stamp and known is None and not takes_foreign:
             _index(home, ledger, stamp, windows)
             known = read_left_paths(home, stamp)
-            # Other tasks write to the ledger all the time, so a new index is made often. With the index, the analysis
-            # below is often not needed.
+            # Each write to the ledger makes the old index invalid. The new index may show that the event uses no
+            # changed file. Then the slow analysis below is not needed.
             if known is not None and not _may_concern(known, home, event):
                 return ""
         if not takes_foreign and not windows.recorded and not any(_may_matter(home, task) for task in windows.replayed):
@@ -82,8 +82,8 @@ def _paths(event: Event) -> list[str]:
 def _may_concern(known: LeftPathsIndex, home: Home, event: Event) -> bool:
     """Return whether the event may use a changed file that was not reported yet.
 
-    The changes made by ended tasks do not grow any more. So commands that use the whole directory tree get the warning
-    about these changes only once.
+    Ended tasks change no further files. So a session gets the warning about their changes only once for commands that
+    may use any file of the project.
     """
     if known.is_empty and not known.running:
         return False
@@ -114,7 +114,7 @@ def _own_task() -> str | None:
 def _may_touch(windows: KnownWindows, event: Event) -> bool:
     """Return whether a command may use a path that a task has changed.
 
-    The text of the command decides this.
+    This function reads only the text of the command.
     """
     from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because usually no task has changed files
     from outlive.hooks.guard.known_windows import up_to_wild  # noqa: PLC0415
@@ -165,15 +165,15 @@ def _may_matter(home: Home, task: Task) -> bool:
 
 def _takes_foreign(ledger: SqliteLedger) -> bool:
     """Return whether a background command of a client may change existing files."""
-    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because usually the index is enough
+    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because the index usually shows that no file is in an open window
     from outlive.ledger.client_tasks import ClientTasks  # noqa: PLC0415
 
     return any(map(may_take_away, ClientTasks(ledger).commands()))
 
 
 def _with_foreign(ledger: SqliteLedger, answer: Answer, event: Event) -> Answer:
-    """Add the background commands of clients that may change the event's files."""
-    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because clients rarely run commands that change other files
+    """Extend the answer by clients' background commands that may change the files."""
+    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because background commands of clients rarely change existing files
     from outlive.service.effects.guard import with_foreign_command, with_foreign_paths  # noqa: PLC0415
 
     if event.command is not None:

@@ -1,4 +1,4 @@
-"""Compactions that a client reports by no event, found in its transcript."""
+"""A search of the transcript for compactions that the client does not report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def has_compressed(home: Home, event: Event) -> bool:
         return False
     try:
         size, before = os.fstat(fd).st_size, session_files.word(home, event.session, "read")
-        # The last check may have read only a part of the line, because the client was writing it. Read that part again.
+        # The line that marks a compaction may have been incomplete at the last check, because the client was writing
+        # it. So begin before the end of the part that was read then.
         begin = max(int(before) - len(mark), size - _MOST_BYTES, 0) if before.isdigit() else size
         found = mark in os.pread(fd, size - begin, begin)
     except OSError:

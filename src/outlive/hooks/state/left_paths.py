@@ -1,8 +1,9 @@
 """An index of the paths that ended tasks left changed.
 
-Hooks read the index before the ledger. The index contains the ledger's stamp, and is valid only as long as the ledger
-has this stamp. Paths are stored as hashes. If two paths have the same hash, a hook may read the ledger in vain, but
-misses no change. Hooks find the changes of running tasks in the journals of these tasks.
+Hooks read the index first, because this is faster than opening the ledger. The index contains the ledger's stamp, and
+is valid only as long as the ledger has this stamp. Paths are stored as hashes. If two paths have the same hash, a hook
+may read the ledger in vain, but misses no change. Hooks find the changes of running tasks in the journals of these
+tasks.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _MOST = 64 << 20
 
 
 class Running(Value):
-    """A task that ran when the index was written, and its attempts that have journals."""
+    """A task that ran when the index was written.
+
+    Hooks read the journals of its attempts from number `first` to number `last`.
+    """
 
     task: str
     first: int
@@ -46,7 +50,7 @@ class LeftPathsIndex:
     def name(self) -> str:
         """A checksum of the changed paths.
 
-        The checksum stays the same if something else in the ledger changes.
+        Changes of other data in the ledger do not change the checksum.
         """
         from binascii import crc32  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
 
@@ -58,7 +62,7 @@ class LeftPathsIndex:
         return not len(self._left)
 
     def may_concern(self, paths: Iterable[str]) -> bool:
-        """Return whether one of the paths may be, contain or lie below a changed path."""
+        """Return whether one of the paths may equal, contain or lie below a changed path."""
         from binascii import crc32  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
 
         for path in paths:
@@ -71,7 +75,7 @@ class LeftPathsIndex:
 
 
 def read_left_paths(home: Home, stamp: str) -> LeftPathsIndex | None:
-    """Return the index if it was made when the ledger had this stamp, or None."""
+    """Return the index, or None if there is no index for this stamp of the ledger."""
     if not stamp:
         return None
     try:

@@ -50,7 +50,7 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
             unchanged.remember(home, event.session, stamp)
         return "nothing"
     if is_forsaken:
-        from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415 - imported here, because it is rarely needed
+        from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415 - imported here, because running tasks rarely lose their keeper
         from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415
 
         reconcile(home, utc_now(), None, launch_adopter)
@@ -63,17 +63,17 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
 def _open_states(notices: Notices, owed: OwedBy) -> set[str]:
     """Return the states of the open notices for a session.
 
-    Open notices that were presented to the session count too. The hand-off also presents endings of earlier sessions,
-    which are not notices for this session.
+    All open notices that were presented to the session count too, because the hand-off also presents notices for
+    earlier sessions.
     """
     found = notices.open_states(owed.origins, owed.tasks)
     return found | {notice.state for notice in notices.presented_to(owed.session.seq, 1)}
 
 
 def abandoned_for(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
-    """Return the background tasks of clients whose end no client will report.
+    """Return clients' background tasks that will end without a report by the client.
 
-    These tasks are lost, or their client has exited. The session whose notices are `owed` must be notified of them.
+    These tasks are lost, or their client has exited. `owed` names the session that must be notified of these tasks.
     """
     if not ClientTasks(ledger).origins():
         return []

@@ -40,7 +40,7 @@ _KINDS = (
 
 
 def word(home: Home, session: str, kind: str) -> str:
-    """Return the string that is stored under a kind, or an empty string."""
+    """Return the stored string of a kind, such as `quiet`, or an empty string."""
     try:
         return read_small(_path(home, session, kind)).decode("ascii", "replace")
     except OSError:
@@ -48,7 +48,7 @@ def word(home: Home, session: str, kind: str) -> str:
 
 
 def set_word(home: Home, session: str, kind: str, text: str) -> None:
-    """Store a string under a kind. A failure to write is ignored."""
+    """Store a session's string of a kind. A failure to write is ignored."""
     try:
         try:
             fd = os.open(_path(home, session, kind), _FLAGS | os.O_TRUNC, 0o600)
@@ -62,7 +62,7 @@ def set_word(home: Home, session: str, kind: str, text: str) -> None:
 
 
 def listen(home: Home, session: str, kind: str) -> int | None:
-    """Empty the string that is stored under a kind, and return a descriptor.
+    """Empty the stored string of a kind, and return a descriptor.
 
     The descriptor becomes readable when a new string is stored. Returns None if the user has too few inotify instances.
     """
@@ -71,23 +71,23 @@ def listen(home: Home, session: str, kind: str) -> int | None:
 
 
 def replace(home: Home, session: str, kind: str) -> int | None:
-    """Take over a role from another process, and return a descriptor.
+    """Store this process's id as the string of a kind, and return a descriptor.
 
-    The descriptor becomes readable when another process takes over the role from this process. Returns None if the user
-    has too few inotify instances.
+    Only the process whose id is stored does the work of this kind. The descriptor becomes readable when another process
+    stores its id. Returns None if the user has too few inotify instances.
     """
     set_word(home, session, kind, str(os.getpid()))
     return watch_modifications(_path(home, session, kind))
 
 
 def count(home: Home, session: str, kind: str) -> int:
-    """Return the number that is stored under a kind, or 0 if there is none."""
+    """Return the stored number of a kind, or 0 if there is none."""
     found = word(home, session, kind)
     return int(found) if found.isdigit() else 0
 
 
 def set_count(home: Home, session: str, kind: str, number: int) -> None:
-    """Store a number under a kind. A failure to write is ignored."""
+    """Store a session's number of a kind. A failure to write is ignored."""
     set_word(home, session, kind, str(number))
 
 
@@ -101,11 +101,11 @@ def forget(home: Home, session: str) -> None:
 
 
 def watch(home: Home, session: str, client: int, departures: int) -> int | None:
-    """Wait until the previous watcher of a session has ended, and become its watcher.
+    """Wait until a session's previous watcher has ended, and become the new watcher.
 
-    This process is the watcher as long as the returned descriptor stays open. `client` is the process id of the client.
-    Returns None if this client already has a watcher, or if `departures` (a descriptor of `watch_departures`) becomes
-    readable first.
+    A watcher wakes the idle session. This process is the watcher as long as the returned descriptor stays open.
+    `client` is the process id of the client. Returns None if this client already has a watcher, or if `departures` (a
+    descriptor of `watch_departures`) becomes readable first.
     """
     make_place(home)
     fd = os.open(_path(home, session, "watch"), _FLAGS, 0o600)
@@ -116,11 +116,11 @@ def watch(home: Home, session: str, client: int, departures: int) -> int | None:
 
 
 def _is_only_one_of(client: int, fd: int) -> bool:
-    """Lock the byte of the file that stands for a client's process.
+    """Lock the byte of the file at the offset that equals the client's process id.
 
     Returns False if another watcher of this client has locked the byte.
     """
-    import struct  # noqa: PLC0415 - imported here, because only a process that no client waits for needs it
+    import struct  # noqa: PLC0415 - imported here, because only watchers need it
 
     # Without this lock, each turn of the client would add a process that waits to become the watcher.
     try:
@@ -141,7 +141,7 @@ def _wait_for_turn(fd: int, departures: int) -> bool:
         pass
     else:
         return True
-    from select import POLLIN, poll  # noqa: PLC0415 - imported here, because only a process that no client waits for needs it
+    from select import POLLIN, poll  # noqa: PLC0415 - imported here, because only watchers need it
     from threading import Thread  # noqa: PLC0415
 
     # poll() cannot wait for a lock. So a thread waits for the lock, and then closes a pipe. The thread ends when the

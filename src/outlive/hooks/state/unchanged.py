@@ -1,6 +1,7 @@
 """A stamp of the ledger's files, so that most hooks need not open the ledger.
 
-Every ending is a commit, and every commit changes the stamp. So if the stamp has not changed, there is no new notice.
+Each ending is recorded with a commit, and each commit changes the stamp. So if the stamp has not changed, there is no
+new notice.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ def stamp_of(home: Home) -> str:
 
 
 def is_quiet(home: Home, session: str, stamp: str) -> bool:
-    """Return whether a check has found no notice for the session at this stamp."""
+    """Return whether a check at this stamp has found no notice for the session."""
     return bool(stamp) and session_files.word(home, session, "quiet") == stamp
 
 
 def remember(home: Home, session: str, stamp: str) -> None:
     """Remember a stamp that was taken before a check that found no notices.
 
-    The stamp is taken before the check, so that a commit during the check makes it invalid.
+    The stamp is taken before the check, so that a commit during the check makes the stamp invalid.
     """
     if stamp:
         session_files.set_word(home, session, "quiet", stamp)

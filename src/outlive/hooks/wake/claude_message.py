@@ -35,7 +35,7 @@ def poke(home: Home, session: str, environ: Mapping[str, str]) -> bool:
 
     The message has arrived when the client has called the hook for the prompt.
     """
-    from outlive.hooks.wake.wait_for_change import wait_until  # noqa: PLC0415 - imported here, because only a process that no client waits for needs it
+    from outlive.hooks.wake.wait_for_change import wait_until  # noqa: PLC0415 - imported here, because only watchers need it
     from outlive.service.notices.compose import new_mark  # noqa: PLC0415
 
     path, mark = environ.get("CLAUDE_CODE_MESSAGING_SOCKET"), new_mark()
@@ -79,7 +79,7 @@ def hear(home: Home, event: Event, put: Put, deliver: Callable[[Home, Event, Put
 
 
 def _send(path: str, token: str | None, text: str) -> bool:
-    import socket  # noqa: PLC0415 - imported here, because only a process that no client waits for needs it
+    import socket  # noqa: PLC0415 - imported here, because only watchers need it
 
     message = {"type": "user", "message": {"role": "user", "content": text}}
     lines = [{"type": "auth", "token": token}, message] if token else [message]

@@ -28,8 +28,8 @@ def _watch(home: Home, event: Event, project: str) -> None:
 def _queue(event: Event) -> None:
     """Send a message to the session with `codex queue`.
 
-    The executable is the one that the session's client process runs. The message contains no notice. If Codex is
-    killed, it handles the message later, when the notices may have been presented already.
+    This runs the same executable as the session's client process. The message contains no notice. If Codex is killed,
+    it handles the message later, when the notices may have been presented already.
     """
     import subprocess  # noqa: PLC0415 - imported here, because only the detached process needs it
 

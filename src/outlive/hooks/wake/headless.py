@@ -82,7 +82,8 @@ def _present(home: Home, claimed: Claim, more: str, put: Put) -> None:
 def _remember_unawaited(home: Home, event: Event, wait: Gathering) -> None:
     """Remember the tasks for which no later stop of this session waits.
 
-    These tasks are servers. After the time limit, they are all tasks that still run.
+    If the wait has reached its time limit, these are all tasks that still run. Otherwise, these are only the tasks that
+    are servers.
     """
     given_up = [*wait.servers, *(task.id for task in wait.awaited if wait.is_late)]
     if given_up:

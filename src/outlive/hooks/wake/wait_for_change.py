@@ -1,4 +1,4 @@
-"""A wait until a condition is true, checked when another process writes to a file."""
+"""A wait for a condition that is checked whenever a process writes to a file."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _claims(home: Home, event: Event, project: str) -> Iterator[Claim]:
             yield from follow_inbox(
                 home, event.session, project, launch_adopter, departures=departures, while_owed=True
             )
-        finally:  # after a claim, a turn begins, which may end and need a new watcher before this process exits
+        finally:  # a claim starts a turn, which may need a new watcher before this process exits
             os.close(watch)
 
 

@@ -28,7 +28,7 @@ def groups(guard: str) -> dict[str, list[dict[str, object]]]:
     """Return our groups of hooks for each event of the client."""
     waking = {**_hook("Wake", timeout=_DAY_S), "asyncRewake": True}
     found: dict[str, list[dict[str, object]]] = {
-        # A session that was resumed or cleared may be idle before its first turn.
+        # A session that was resumed or cleared may be idle before its first turn, so it needs a watcher at once.
         "SessionStart": [{"hooks": [waking, _hook("SessionStart", timeout=10)]}],
         "SessionEnd": [{"hooks": [_hook("SessionEnd", timeout=3)]}],
         "UserPromptSubmit": [{"hooks": [_hook("UserPromptSubmit", timeout=5)]}],
@@ -90,7 +90,7 @@ def why_no_server(text: str, path: str, words: Sequence[str] | None, under: tupl
 
 
 def carry_server(there: str, text: str) -> str:
-    """Copy members that a user has added to our MCP server from `there` to `text`."""
+    """Copy members that a user added to our MCP server's entry from `there` to `text`."""
     return jsonc.carry(there, text, ("mcpServers", "outlive"))
 
 

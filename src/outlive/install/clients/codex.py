@@ -1,6 +1,6 @@
 """Codex: hooks in their own file, their trust, a skill, and the MCP server.
 
-Codex runs a hook only if its configuration has the hash of the hook, which `codex app-server` reports.
+Codex runs a hook only if Codex's configuration has the hash of the hook. `codex app-server` reports this hash.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def targets(
         toml_edit.parse(text)
         planned = edited(hooks, lambda there: add_groups(strip_groups(there, NAME), groups(guard)), read(hooks) or "")
         trusted = {each.key: each.hash for each in (trust(planned, hooks) if trust is not None else ())}
-        # A key names a position in the file. An old entry with this key belongs to the former hook at this position.
+        # A key names the position of a hook in `hooks.json`. An old entry with such a key belongs to a hook that had
+        # this position before, so remove the entry.
         text = toml_edit.without_tables(text, lambda names, _: names[:2] == _STATE and names[-1] in trusted)
         for key, value in trusted.items():
             text = toml_edit.with_table(text, toml_edit.header(*_STATE, key), {"trusted_hash": value})
@@ -103,12 +104,13 @@ def targets(
 
         def is_ours_here(names: tuple[str, ...], table: str) -> bool:
             if names[:2] == _STATE and len(names) == 3:
-                # If our hooks or server are in the files, also remove entries whose key names no hook, because our
-                # hooks had these positions before.
+                # If our hooks or our server are in the files, remove each entry whose key names no hook of another
+                # program. Our hooks have these positions, or had them before.
                 return are_here and names[2].startswith(f"{hooks}:") and names[2] not in theirs
             return _is_our_server(names, table) or (has_server and names[:2] == _SERVER and len(names) > 2)
 
-        # Removing our hooks moves the user's later hooks up. Rename their entries, so that they stay trusted.
+        # Removing our hooks changes the positions of the user's hooks that follow. Rename the entries of these hooks,
+        # so that Codex still trusts them.
         places: dict[tuple[str, ...], tuple[str, ...]] = {
             (*_STATE, old): (*_STATE, new) for old, new in zip(theirs, moved, strict=True) if old != new
         }
@@ -163,7 +165,7 @@ def _why_no_server(text: str, path: str) -> str:
 
 
 def _is_our_server(names: tuple[str, ...], table: str) -> bool:
-    """Return whether a table is our server, written by any version of Outlive."""
+    """Return whether any version of Outlive wrote a table as our server's entry."""
     if names != _SERVER:
         return False
     try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "gemini"
 _DAY_MS = 86_400_000
-# The tools for which the guard is called. Without the anchors, a name would also match inside a longer name.
+# The tools for which the guard is called. Without `^` and `$`, a name would also match inside a longer name.
 _GUARDED = "^(run_shell_command|write_file|replace|read_file|grep_search|glob|list_directory)$"
 _EVENTS = ("SessionStart", "SessionEnd", "BeforeAgent", "AfterTool", "AfterAgent")
 

@@ -53,7 +53,8 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
     `server` is the command of our MCP server, or None if the server is not to be added.
     """
     top = directory(environ)
-    # OpenClaw does not pass its environment to the servers that it starts.
+    # OpenClaw does not pass its environment to the servers that it starts. So the entry of our server has the variables
+    # that determine the state directory.
     known = {name: environ[name] for name in ("OUTLIVE_HOME", "XDG_STATE_HOME") if environ.get(name)}
     more = {"env": known} if known else {}
     return [

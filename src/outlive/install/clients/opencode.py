@@ -48,7 +48,7 @@ def plugin_text(guard: str) -> str:
 
 
 def plugin_words(text: str) -> list[str]:
-    """Return the command that our plugin calls.
+    """Return the command that our plugin calls, as read from the plugin's text.
 
     The result is empty if the text is not our plugin.
     """
@@ -61,7 +61,7 @@ def plugin_words(text: str) -> list[str]:
 
 
 def is_plugin(text: str) -> bool:
-    """Return whether a file is our plugin, written by any version of Outlive."""
+    """Return whether a plugin's text was written by any version of Outlive."""
     return text.startswith(_FIRST_WORDS)
 
 

@@ -45,7 +45,7 @@ def present(environ: Mapping[str, str]) -> list[str]:
 
 
 def targets_of(name: str, environ: Mapping[str, str], guard: str, *, is_trusted: bool) -> list[Target]:
-    """Return the files of a client that installing and uninstalling change."""
+    """Return a client's files that installing and uninstalling Outlive change."""
     if name == "codex":
         from outlive.install.clients.codex_trust import ask_codex  # noqa: PLC0415 - imported here, because only Codex needs it
 

@@ -51,5 +51,5 @@ def skill_text() -> str:
 
 
 def is_skill(text: str) -> bool:
-    """Return whether a file is our skill, written by any version of Outlive."""
+    """Return whether a skill's text was written by any version of Outlive."""
     return text.startswith("---\nname: outlive\n")

@@ -20,7 +20,7 @@ PLUGIN = "plugin-"
 
 
 class Before(Value):
-    """The text of a file before an installation, and the hash of the text after it."""
+    """The text of a file before an installation, and the hash of the text afterwards."""
 
     path: str
     text: str | None
@@ -68,7 +68,7 @@ def is_anywhere(home: Home) -> bool:
 def plugins(home: Home) -> list[str]:
     """Return the names of the backups of plugin folders.
 
-    A plugin folder may be anywhere.
+    A plugin folder may be anywhere, so its path is known only from its backup.
     """
     return sorted(name.removesuffix(".json") for name in _names(home) if name.startswith(PLUGIN))
 

@@ -19,7 +19,7 @@ _QUOTES = "\"'"
 
 
 class Node(Value):
-    """A value in a text, with its position."""
+    """A JSON value, with its position in the text."""
 
     kind: str
     start: int
@@ -51,7 +51,7 @@ def parse(text: str) -> Node:
 
 
 def value_of(text: str, node: Node) -> object:
-    """Return the value of a node."""
+    """Return the Python value of a node."""
     if node.kind == "object":
         return {member.key: value_of(text, member.node) for member in node.members}
     if node.kind == "array":
@@ -62,7 +62,7 @@ def value_of(text: str, node: Node) -> object:
 def _scalar(text: str) -> object:
     """Return the value of a string, number or literal.
 
-    Some forms of JSON5 that Outlive never writes get an inexact value.
+    For some forms of JSON5, which Outlive never writes, the returned value is not exact.
     """
     if text[:1] == "'":
         return text[1:-1]
@@ -86,7 +86,7 @@ def _with_key(node: Node, key: str | int) -> list[Member]:
 
 
 def find_to_edit(text: str, path: Sequence[str | int]) -> Node | None:
-    """Return the node under a path. Raise `UserError` if a key in it is duplicate.
+    """Return the node under a path. Raise `UserError` if the path has a duplicate key.
 
     Parsers use the last member with a key, but people often see only the first. An edit of either member could lose a
     setting.
@@ -109,12 +109,12 @@ def append(text: str, path: Sequence[str], item: object) -> str:
 
 
 def set_member(text: str, path: Sequence[str], value: object) -> str:
-    """Add a member under a path, which must not exist yet."""
+    """Add a member under a path that does not exist yet."""
     return _insert(text, path, value, is_array=False)
 
 
 def carry(there: str, text: str, path: Sequence[str]) -> str:
-    """Add members of another text to the object at `path`, if it lacks them.
+    """Copy the members that the object at `path` lacks from another text.
 
     `there` is the other text. Returns the changed `text`.
     """
@@ -140,7 +140,7 @@ def cut(text: str, path: Sequence[str | int], is_ours: Callable[[object], bool])
 
 
 def cut_key(text: str, path: Sequence[str]) -> str:
-    """Remove the member under a path, which must exist."""
+    """Remove the member under a path. The member must exist."""
     find_to_edit(text, path)
     above = find(parse(text), path[:-1])
     assert above is not None  # noqa: S101 - the caller has checked that the member exists
@@ -148,7 +148,7 @@ def cut_key(text: str, path: Sequence[str]) -> str:
 
 
 def cut_empty(text: str, path: Sequence[str]) -> str:
-    """Remove the member under a path if it is empty and has no comment in it."""
+    """Remove the member under a path if it contains neither entries nor comments."""
     node = find_to_edit(text, path)
     if node is None or node.kind == "scalar" or text[node.start + 1 : node.end - 1].strip(_SPACE):
         return text
@@ -207,7 +207,7 @@ def _insert_entry(text: str, node: Node, key: str | None, value: object) -> str:
 
 
 def _cut_member(text: str, members: Sequence[Member], index: int) -> str:
-    """Remove an entry and the blanks before it, with the comma that separates it."""
+    """Remove an entry, the blanks before the entry, and one separating comma."""
     member = members[index]
     start, end = member.start, member.node.end
     while start > 0 and text[start - 1] in " \t\r\n":
@@ -245,7 +245,7 @@ def _comma_after(text: str, at: int) -> int | None:
 
 
 def _indent_at(text: str, at: int) -> str:
-    """Return the indentation of the line that a position is in."""
+    """Return the indentation of the line that contains a position."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
@@ -259,7 +259,10 @@ def _unit(text: str) -> str:
 
 
 def _written(value: object, indent: str, unit: str) -> str:
-    """Format a value as JSON in several lines. A list without objects is one line."""
+    """Format a value as JSON in several lines.
+
+    A list without objects is put on one line.
+    """
     inner = indent + unit
     if isinstance(value, dict) and value:
         rows = [f"{inner}{to_json(key)}: {_written(each, inner, unit)}" for key, each in value.items()]

@@ -58,7 +58,7 @@ def edited(path: str, edit: Callable[[str], str], text: str) -> str:
         return edit(text)
     except UserError as error:
         if error.message.startswith("/"):
-            raise  # the message already names the file with the error, which may be another file
+            raise  # the message already names the faulty file, which may not be `path`
         raise UserError(f"{path}: {error.message}", error.hint) from error
 
 
@@ -111,7 +111,8 @@ def is_writable(path: str) -> bool:
 def write(path: str, text: str | None) -> None:
     """Replace the text of a file atomically, and keep its mode. None removes the file.
 
-    If the path is a symbolic link, its target is replaced, because people keep their configuration in other places.
+    If the path is a symbolic link, its target is replaced, because people use such links to keep their configuration in
+    another place.
     """
     real = os.path.realpath(path)
     if text is None:

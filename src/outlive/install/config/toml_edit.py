@@ -1,4 +1,4 @@
-"""Edits of TOML that only add our tables at the end, remove them or rename tables."""
+"""TOML edits that add our tables at the end, remove our tables or rename tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def header(*names: str) -> str:
 
 
 def with_table(text: str, head: str, values: Mapping[str, object]) -> str:
-    """Add a table at the end. Raise `UserError` if the text does not allow it."""
+    """Add a table at the end. Raise `UserError` if the result would not be TOML."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [head, *(f"{_key(name)} = {_written(value)}" for name, value in values.items())]
     gap = "" if not text else newline if text.endswith("\n") else newline * 2

@@ -55,8 +55,8 @@ _WAKES = {
 }
 
 
-# On this architecture, the seccomp filter covers only 64-bit system calls. A 32-bit program causes no event, so a
-# task's effects cannot name this gap.
+# On aarch64, the seccomp filter covers only 64-bit system calls. A 32-bit program causes no event, so a task's effects
+# cannot say that the program was not observed.
 _SAID_OF_ARM = ", except for 32-bit programs" if os.uname().machine == "aarch64" else ""
 
 
@@ -71,7 +71,7 @@ class Finding(Value):
 
 
 class Canary:
-    """A test session in a temporary directory, which is removed at the end."""
+    """A test session in a temporary directory. The directory is removed at the end."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._place = tempfile.mkdtemp(prefix="outlive-doctor-")
@@ -136,7 +136,7 @@ class Canary:
         yield called
         yield self._shell(client)
         for found in self._paths(client, hooks):
-            # If the client does not call the hooks, their answers reach no model.
+            # A hook that the client does not call has no effect, even if its answer in this test is right.
             yield (
                 found if called.works is not False else found.but(works=False, why="the client does not call this hook")
             )
@@ -158,7 +158,7 @@ class Canary:
         return Finding(of=client, what="hooks", works=False, why=why, hint=hint)
 
     def _shell(self, client: str) -> Finding:
-        """Check whether a task that the client's sandboxed shell launches survives."""
+        """Check whether a task outlives the client's sandboxed shell that launched it."""
         shell = shell_of(client, self._environ)
         if shell is None:
             return Finding(of=client, what="launch", works=True, why="no sandbox of the client's shell is known")
@@ -217,7 +217,7 @@ class Canary:
         )
 
     def _launch(self, text: str) -> str:
-        """Launch a task and return its id. Wait for its end if the command is `true`."""
+        """Launch a task and return its id. If the command is `true`, wait for the end."""
         done = self._outlive("run", "--session", self._session, "--retain", "1h", text)
         task = done.stdout.strip()
         fact, hint, *_ = (*done.stderr.splitlines(), "", "")

@@ -21,7 +21,7 @@ _FILES = {"claude": "settings.json", "codex": "hooks.json", "gemini": "settings.
 _TIMEOUT_UNITS_S = {"gemini": 0.001}
 _OPENCODE_EVENTS = ("chat.message", "tool.execute.after", "session.idle", "Wake")
 # The fields of a hook's answer that have text for the model. Claude Code and similar clients, our plugin in OpenClaw,
-# and Cursor have different fields.
+# and Cursor use different fields.
 _SAID = ("reason", "context", "block", "additional_context", "followup_message")
 _MANAGED = "/etc/claude-code/managed-settings.json"
 
@@ -29,7 +29,8 @@ _MANAGED = "/etc/claude-code/managed-settings.json"
 def installed_hooks(client: str, environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
     """Return our hook commands by event, each as a list of words.
 
-    A command that is one text is run by a shell, because the client also runs it with a shell.
+    If a command is a single string, the returned words call `/bin/sh`, because the client also runs such a command with
+    a shell.
     """
     if client == opencode.NAME:
         words = opencode.plugin_words(read(opencode.plugin_path(environ)) or "")
@@ -53,7 +54,7 @@ def shortest_timeout_s(client: str, event: str, environ: Mapping[str, str]) -> f
 
 
 def _our_entries(client: str, environ: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
-    """Yield our hooks in the client's file: the event, the entry, and its command."""
+    """Yield the event, the entry and the command of each of our hooks in the file."""
     hooks = _value(f"{CLIENTS[client].directory(environ)}/{_FILES[client]}", "hooks")
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for group in groups if isinstance(groups, list) else ():
@@ -73,7 +74,7 @@ def _called_by_plugin(environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
 
 
 def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return why a client does not call its hooks, and what the user can do.
+    """Return why a client does not call our hooks, and what the user can do.
 
     Returns None if no reason is known.
     """
@@ -120,7 +121,7 @@ def _why_openclaw_loads_no_plugin(environ: Mapping[str, str]) -> tuple[str, str]
 
 
 def _value(path: str, *names: str) -> object:
-    """Return the value under these names in a configuration file.
+    """Return the JSON value under a path of names in a configuration file.
 
     Returns None if the file or the value does not exist.
     """

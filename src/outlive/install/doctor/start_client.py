@@ -73,7 +73,10 @@ def start_once(client: str, place: str, environ: Mapping[str, str]) -> str | Non
 
 
 def _call(client: str, url: str, place: str, aside: str, environ: Mapping[str, str]) -> Start:
-    """Return how to start a client for one prompt, with the model at `url`."""
+    """Return the arguments and variables that start a client for one prompt.
+
+    The client uses the model server at `url`.
+    """
     if client == "opencode":
         return _call_opencode(url, aside, environ)
     if client == "openclaw":
@@ -112,7 +115,7 @@ def _call_opencode(url: str, aside: str, environ: Mapping[str, str]) -> Start:
         "OPENCODE_CONFIG_CONTENT": to_json(told),
         "XDG_DATA_HOME": f"{aside}/data",
         "XDG_STATE_HOME": f"{aside}/state",
-        "OUTLIVE_HOME": os.path.dirname(locate(environ)),  # the default depends on XDG_STATE_HOME, which is set above
+        "OUTLIVE_HOME": os.path.dirname(locate(environ)),  # not the default, which depends on XDG_STATE_HOME
         **{
             f"OPENCODE_DISABLE_{what}": "1"
             for what in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
@@ -159,7 +162,8 @@ def _call_openclaw(url: str, place: str, aside: str, environ: Mapping[str, str])
 def shell_of(client: str, environ: Mapping[str, str]) -> list[str] | str | None:
     """Return how a client's shell is sandboxed, or None if no sandbox is known.
 
-    The result is the beginning of a command line for Codex, and the name of a setting for other clients.
+    For Codex, the result is the beginning of a command line. For other clients, the result names the setting that
+    enables the sandbox.
     """
     if client in _SHELLS_ARE_FREE:
         return None

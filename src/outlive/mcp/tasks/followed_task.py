@@ -1,7 +1,7 @@
 """A task as an MCP client sees it, for both revisions of MCP tasks.
 
 An MCP task is an Outlive task, and has no record of its own. Its id is the task's sealed id: the id with a signature.
-The task is on disk before the client gets its id, so the task continues if the server is killed.
+The task's record is on disk before the client gets the id, so the task continues if the server is killed.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def wire_result(call: Call, answer: Answer) -> dict[str, Any]:
 def followed(call: Call, task: Task) -> Followed:
     """Return the record of a task that an MCP client follows.
 
-    The task's id in it has a signature, so that a client cannot guess the ids of other tasks.
+    In the record, the task's id has a signature, so that a client cannot guess the ids of other tasks.
     """
     return Followed(task=task, name=sealed(read_secret(call.home), task.id), poll_s=poll_interval_s(task, utc_now()))
 

@@ -72,7 +72,7 @@ class Tasks2025:
             followed = await cross(followed_task.begin, call, tool, given, keep)
             await self._desk.reservations.asked(followed.task.id, followed.poll_s)
         except Exception as error:
-            # The client asked for a task, so it expects a task or a protocol error, and no result of a tool.
+            # The client asked for a task, so it expects a task or a protocol error, but not the result of a tool.
             code = INVALID_PARAMS if isinstance(error, UserError) else INTERNAL_ERROR
             raise MCPError(code=code, message=error_answer(as_ours(error)).text) from error
         return {"task": view(followed)}

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from outlive.domain.tasks.task import Notify
 else:
-    # Type checkers read the type from the domain module. At run time only the list of its values exists.
+    # Type checkers read the type `Notify` from the domain module. At run time, the domain module has only the list of
+    # the type's values.
     Notify = Literal[NOTIFY]
 
 

@@ -57,10 +57,10 @@ def transcript(call: Call, given: Transcript) -> Answer:
 def fit(entries: Sequence[Entry], room: int, *, from_first: bool) -> tuple[list[dict[str, Any]], bool]:
     """Return the documents of as many entries as fit, and whether some did not fit.
 
-    With `from_first`, these are the first entries in the order of arrival, so that a reader can continue at the last
-    number. Otherwise, these are the last entries. If not even one entry fits, its text is cut. Making a document masks
-    the secrets in it. For all entries of a very long transcript, this would take half a minute, so documents are made
-    only for the returned entries.
+    With `from_first`, these are the first entries in the order of arrival, so that a reader can continue after the
+    number of the last returned entry. Otherwise, these are the last entries. If not even one entry fits, its text is
+    cut. Making a document masks the secrets in it. For all entries of a very long transcript, this would take half a
+    minute, so documents are made only for the returned entries.
     """
     candidates = sorted(entries, key=lambda entry: entry.number) if from_first else entries[::-1]
     taken: dict[int, dict[str, Any]] = {}

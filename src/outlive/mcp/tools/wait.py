@@ -46,7 +46,7 @@ class Wait(Arguments):
 
 
 def wait(call: Call, given: Wait) -> Answer:
-    """Wait for at most `seconds`, and return what has happened."""
+    """Wait for at most `seconds`, and return which tasks ended or which line matched."""
     given = given if given.resume is None else _read_token(given.resume).model_copy(update={"seconds": given.seconds})
     tasks = _meant(call, given)
     return _wait_for_ends(call, given, tasks) if given.until is None else _wait_for_line(call, given, tasks)
