@@ -168,6 +168,8 @@ def test_key_starts_a_new_attempt_when_its_task_did_not_succeed(bench: Bench, en
     if ending != "failed":
         words[0] = "echo x >> ran; sleep 2"
     first = bench.json("run", *words)
+    # The shell may be killed before it writes the line.
+    wait_until((bench.project / "ran").exists, "the line of the first attempt")
     if ending == "cancelled":
         bench.ok("cancel", first["id"])
     elif ending == "lost":
