@@ -261,6 +261,28 @@ def test_run_wait_prints_the_result_or_detaches(bench: Bench) -> None:
     assert bench.show(slow.stdout.strip())["state"] == "running"
 
 
+def test_run_wait_prints_the_id_when_it_is_interrupted(bench: Bench) -> None:
+    """The progress line with the id is erased, and the task goes on. So the user needs the id."""
+    command = bench.command("run", "--wait", "30s", "echo begun; sleep 30")
+    with subprocess.Popen(
+        command, env=bench.env, cwd=bench.project, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as launcher:
+        task = wait_until(lambda: next((t["id"] for t in bench.json("list")["tasks"]), None), "the task")
+        wait_until(lambda: bench.show(task)["output"]["bytes"], "the begin of the wait")
+        launcher.send_signal(signal.SIGINT)
+        out, err = launcher.communicate(timeout=20)
+    assert (launcher.returncode, out) == (130, f"{task}\n")
+    assert f"the task goes on in the background: outlive wait {task}, or outlive cancel {task}" in err
+    assert bench.show(task)["state"] == "running"
+
+
+def test_run_wait_says_how_long_a_foreground_task_goes_on(bench: Bench) -> None:
+    """A foreground task ends with the terminal or client, so it does not go on in the background."""
+    slow = bench.run("run", "--foreground", "--wait", "500ms", "sleep 3")
+    assert slow.returncode == 4
+    assert "the task goes on until this terminal or client ends" in slow.stderr
+
+
 def test_command_has_the_environment_and_umask_of_its_launcher(bench: Bench) -> None:
     """The command also has its working directory, and the variables that `--env` sets."""
     script = (

@@ -171,11 +171,17 @@ def _answer_inline(home: Home, launched: Launched, patience: timedelta, given: G
     from outlive.service.tasks.wait import wait_for
 
     task = launched.task
-    with Progress(home, find(home, [task], launch_adopter), wanted=not given.json) as progress:
-        departures = watch_departures(ends=(reader_of_output(),))
-        in_time = wait_for(
-            home, [task], timeout=patience, adopter=launch_adopter, tick=progress.tick, departures=departures
-        )
+    departures = watch_departures(ends=(reader_of_output(),))
+    try:
+        with Progress(home, find(home, [task], launch_adopter), wanted=not given.json) as progress:
+            in_time = wait_for(
+                home, [task], timeout=patience, adopter=launch_adopter, tick=progress.tick, departures=departures
+            )
+    except KeyboardInterrupt:
+        if not given.json:
+            print(task)  # the line that showed the id is erased
+        print(f"interrupted; {_goes_on(given)}: outlive wait {task}, or outlive cancel {task}", file=sys.stderr)
+        raise
     if not in_time and has_departed(departures):
         return 4
     if in_time:
@@ -194,11 +200,17 @@ def _answer_inline(home: Home, launched: Launched, patience: timedelta, given: G
         for line in tail_lines(output_view(home, found)):
             print(line, file=sys.stderr)
         print(
-            f"still {found.state} after {show_duration(patience)}; the task goes on in the background: "
-            f"outlive wait {task}",
+            f"still {found.state} after {show_duration(patience)}; {_goes_on(given)}: outlive wait {task}",
             file=sys.stderr,
         )
     return 4
+
+
+def _goes_on(given: Given) -> str:
+    """Return the words that say how long the task continues without this process."""
+    if given.foreground:
+        return "the task goes on until this terminal or client ends"
+    return "the task goes on in the background"
 
 
 COMMAND = Command(

@@ -320,12 +320,13 @@ def ran_beside(one: ClientTask) -> str:
 def _members(told: RenderedNotice, now: datetime) -> list[str]:
     """Return lines about a group's members.
 
-    The failed members come first, with the last lines of their output.
+    The failed members come first. The last lines of their output follow, if they are commands.
     """
     lines = []
     for member in sorted(told.members, key=lambda member: member.state == "succeeded")[:_MEMBERS_SHOWN]:
         lines += [f"  {_member_line(member, now)}", *_agent_of_member(member)]
-        lines += [f"  | {line}" for line in told.last_words.get(member.id, "").splitlines()[-_LAST_WORDS:]]
+        if member.launch.agent is None:  # the output of an agent is JSON
+            lines += [f"  | {line}" for line in told.last_words.get(member.id, "").splitlines()[-_LAST_WORDS:]]
     if len(told.members) > _MEMBERS_SHOWN:
         name = one_line(told.task.launch.group or "", _NARROW)
         lines.append(

@@ -55,7 +55,7 @@ def only_one(tasks: list[Task], verb: str) -> Task:
     """
     if not tasks:
         raise UserError(
-            f"there is no running or waiting task to {verb} in this session",
+            f"this session, or this project outside of a session, has no running or waiting task to {verb}",
             "name a task: `outlive list` shows the tasks of the project",
         )
     if len(tasks) > 1:
