@@ -210,6 +210,7 @@ def test_notice_of_a_group_names_questions_attempts_and_kept_worktrees(agents: A
     assert f"    question: May I?\n    {answer}\n" in told["text"]
     assert "    attempt 1: bot:m1 unavailable (Overloaded (529))\n    agent: bot:m2\n" in told["text"]
     assert "  more: outlive result ID, outlive transcript ID --tools" in told["text"]
+    assert '"type"' not in told["text"], "the output of an agent is JSON for programs"
 
 
 def test_worktree_that_outlive_removed_is_not_reported_as_drift(agents: Agents) -> None:
