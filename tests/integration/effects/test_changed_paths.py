@@ -33,6 +33,13 @@ UNNAMED = (
 """Statements that give a file its name only when its content is complete."""
 
 
+def test_effects_say_that_the_changes_of_an_unknown_program_are_not_known(bench: Bench) -> None:
+    """The line names the program, because "unknown" alone explains nothing."""
+    task = bench.launch("./own-tool --fast || true")
+    bench.run("wait", task)
+    assert "what ./own-tool changes is not known (./own-tool --fast)" in bench.ok("effects", task)
+
+
 def test_directories_are_not_counted_as_files(bench: Bench, repo: Path) -> None:
     """If a task removes two files and the directories around them, the effects count two files."""
     (repo / "x" / "y").mkdir(parents=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.domain.effects.effects import Effects, Window
-    from outlive.domain.effects.predicted import Declared
+    from outlive.domain.effects.predicted import Declared, Touch
 
 _MOST = 40
 
@@ -59,9 +59,13 @@ def act(given: Given) -> int:
 def _declared(declared: Declared) -> Iterator[str]:
     if declared.touches:
         yield f"by its launch and its text ({declared.level}):"
-        yield from _first(
-            [f"  {touch.kind} {one_line(touch.what, 120)} ({one_line(touch.by, 80)})" for touch in declared.touches]
-        )
+        yield from _first([f"  {_announced(touch)} ({one_line(touch.by, 80)})" for touch in declared.touches])
+
+
+def _announced(touch: Touch) -> str:
+    """Return the words for one announced change."""
+    what = one_line(touch.what, 120)
+    return f"what {what} changes is not known" if touch.kind == "unknown" else f"{touch.kind} {what}"
 
 
 def _lines(effects: Effects, now: datetime) -> Iterator[str]:

@@ -85,7 +85,8 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
         yield f"notice    {notice.id} {notice.state}"
     for delivery in history.deliveries:
         why = f" ({delivery.last_error})" if delivery.last_error else ""
-        yield f"sink      {delivery.sink}: {delivery.state} after {delivery.tries} tries{why}"
+        tries = "1 try" if delivery.tries == 1 else f"{delivery.tries} tries"
+        yield f"sink      {delivery.sink}: {delivery.state} after {tries}{why}"
     yield f"output    {show_size(output.size)}  {shown(output.path)}"
     yield from (f"  | {line}" for line in tail_lines(output)[-15:])
 

@@ -32,7 +32,10 @@ def files_of_attempt(home: Home, task: Task, attempt: int | None) -> AttemptFile
     Raises `UserError` if there is no attempt with this number.
     """
     if attempt is not None and not 0 < attempt <= len(task.attempts):
-        raise UserError(f"task {task.id} has {len(task.attempts)} attempts", f"`outlive show {task.id}` lists them")
+        raise UserError(
+            f"task {task.id} has {len(task.attempts)} attempt{'s' * (len(task.attempts) != 1)}",
+            f"`outlive show {task.id}` lists them",
+        )
     return files_of(home, task, attempt)
 
 
