@@ -141,7 +141,8 @@ def test_worktree_is_named_when_the_next_attempt_is_cancelled_before_it_begins(a
 def test_resumed_agent_works_in_the_removed_worktree_again(agents: Agents) -> None:
     """An agent asked a question, and its unchanged worktree was removed. The resumed agent works in that worktree.
 
-    The project's own files stay unchanged. The session in the project hears of the ending.
+    The project's own files stay unchanged. The session in the project hears of the ending. The new worktree is no
+    drift of the first task.
     """
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n", **{"inner/b": "1\n"})
@@ -154,6 +155,7 @@ def test_resumed_agent_works_in_the_removed_worktree_again(agents: Agents) -> No
     assert (again["agent"]["worktree"], again["agent"]["branch"]) == (place, branch)
     assert again["project"] == str(agents.bench.project)
     assert Path(place, "inner/b").read_text() == "2\n"
+    assert agents.bench.show(first["id"])["drift"] is None
     assert (inner / "b").read_text() == "1\n"
     notice = agents.bench.json("inbox", "--session", "s-1", "--peek")["notices"][0]
     assert f"worktree: {place}, branch {branch}" in notice["text"]
