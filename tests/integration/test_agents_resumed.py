@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from subprocess import DEVNULL, PIPE, Popen
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.agent_steps import Agents
+from tests.git_steps import Worktree
 from tests.session_steps import Clients, begin
 from tests.support import PATIENCE_S, wait_until
 
@@ -23,13 +25,15 @@ def agents(bench: Bench) -> Agents:
     return Agents(bench)
 
 
-def test_two_resumes_at_the_same_time_start_one_agent(agents: Agents) -> None:
+@pytest.mark.parametrize("options", [(), ("--worktree",)], ids=["in the project", "in a removed worktree"])
+def test_two_resumes_at_the_same_time_start_one_agent(agents: Agents, options: tuple[str, ...]) -> None:
     """If several callers continue one session at the same time, all callers but one are refused.
 
-    Most clients would write all runs into one transcript.
+    Most clients would write all runs into one transcript. The callers that are refused do not remove the worktree.
     """
     bench = agents.bench
-    before = agents.ended("answer hello")
+    Worktree(bench.project).commit(a="1\n")
+    before = agents.ended("answer hello", options=options)
     words = bench.command("agent", "--resume", before["id"], "--", "sleep 30")
     callers = [
         Popen(words, env=bench.env, cwd=bench.project, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, text=True)
@@ -37,6 +41,7 @@ def test_two_resumes_at_the_same_time_start_one_agent(agents: Agents) -> None:
     ]
     ended = [(*caller.communicate(timeout=PATIENCE_S), caller.returncode) for caller in callers]
     started = [out.strip() for out, _, code in ended if code == 0]
+    assert os.path.isdir(before["cwd"])
     bench.run("cancel", *started)
     assert len(started) == 1, ended
     assert all("works in the session" in err for _, err, code in ended if code != 0), ended

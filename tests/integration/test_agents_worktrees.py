@@ -136,3 +136,99 @@ def test_worktree_is_named_when_the_next_attempt_is_cancelled_before_it_begins(a
     wait_until(lambda: len(agents.bench.show(task)["attempts"]) == 2, "the second attempt")
     agents.bench.ok("cancel", task, holder)
     assert agents.bench.show(task)["agent"]["worktree"] == f"{agents.bench.home.worktrees}/{task}"
+
+
+def test_resumed_agent_works_in_the_removed_worktree_again(agents: Agents) -> None:
+    """An agent asked a question, and its unchanged worktree was removed. The resumed agent works in that worktree.
+
+    The project's own files stay unchanged. The session in the project hears of the ending. The new worktree is no
+    drift of the first task.
+    """
+    tree = Worktree(agents.bench.project)
+    tree.commit(a="1\n", **{"inner/b": "1\n"})
+    inner = agents.bench.project / "inner"
+    first = agents.wait(agents.launch("ask which one?", options=("--worktree",), cwd=inner))
+    assert (first["reason"], first["agent"]["worktree"]) == ("asked", None)
+    again = agents.ended("call echo 2 > b", "answer done", options=("--resume", first["id"], "--session", "s-1"))
+    place, branch = f"{agents.bench.home.worktrees}/{first['id']}", f"outlive/{first['id']}"
+    assert again["cwd"] == first["cwd"] == f"{place}/inner"
+    assert (again["agent"]["worktree"], again["agent"]["branch"]) == (place, branch)
+    assert again["project"] == str(agents.bench.project)
+    assert Path(place, "inner/b").read_text() == "2\n"
+    assert agents.bench.show(first["id"])["drift"] is None
+    assert (inner / "b").read_text() == "1\n"
+    notice = agents.bench.json("inbox", "--session", "s-1", "--peek")["notices"][0]
+    assert f"worktree: {place}, branch {branch}" in notice["text"]
+
+
+def test_agent_resumed_in_a_kept_worktree_belongs_to_the_project(agents: Agents) -> None:
+    """The resumed agent inherits the project, the worktree and the branch of the ended task.
+
+    The session in the project hears of the ending, and `list` in the project names the task.
+    """
+    tree = Worktree(agents.bench.project)
+    tree.commit(a="1\n")
+    first = agents.ended("call echo 2 > a", "answer done", options=("--worktree",))
+    again = agents.ended("call cat a", "answer done", options=("--resume", first["id"], "--session", "s-1"))
+    assert again["project"] == first["project"] == str(agents.bench.project)
+    assert (again["cwd"], again["agent"]["worktree"]) == (first["cwd"], first["agent"]["worktree"])
+    assert again["agent"]["branch"] == f"outlive/{first['id']}"
+    assert Path(again["cwd"], "a").read_text() == "2\n"
+    assert len(agents.bench.json("inbox", "--session", "s-1", "--peek")["notices"]) == 1
+    assert again["id"] in [each["id"] for each in agents.bench.json("list")["tasks"]]
+    assert f"worktree: {again['cwd']}" in agents.bench.ok("result", again["id"])
+
+
+def test_unchanged_worktree_of_a_resumed_agent_is_removed(agents: Agents) -> None:
+    """A resumed agent that changes nothing leaves no worktree and no branch."""
+    tree = Worktree(agents.bench.project)
+    tree.commit(a="1\n")
+    first = agents.ended("ask which one?", options=("--worktree",))
+    again = agents.ended("answer none", options=("--resume", first["id"]))
+    assert again["cwd"] == first["cwd"]
+    assert again["agent"]["worktree"] is None
+    assert os.listdir(agents.bench.home.worktrees) == []
+    assert tree.git("branch", "--list", "outlive/*") == b""
+
+
+def test_resumed_agent_has_the_commits_of_a_worktree_that_was_deleted(agents: Agents) -> None:
+    """If only the directory was deleted, the resumed agent works on the branch with the commits of the ended task."""
+    tree = Worktree(agents.bench.project)
+    tree.commit(a="1\n")
+    commit = "call echo 2 > a && git -c user.name=a -c user.email=a@b commit -qam x && rm -rf $PWD"
+    first = agents.ended(commit, "answer done", options=("--worktree",))
+    again = agents.ended("call cat a", "answer done", options=("--resume", first["id"]))
+    assert Path(again["agent"]["worktree"], "a").read_text() == "2\n"
+
+
+def test_worktree_in_which_another_task_works_is_kept(agents: Agents) -> None:
+    """An agent that ends does not remove its unchanged worktree while a resumed agent works in the worktree.
+
+    The first task is tried again, and begins a new session, because its first attempt had called no tool. The refused
+    launch of a second resumed agent does not remove the worktree, either.
+    """
+    tree = Worktree(agents.bench.project)
+    tree.commit(a="1\n")
+    first = agents.ended("exit 1", options=("--worktree",))
+    other = agents.launch("until go", "answer done", options=("--resume", first["id"]))
+    wait_until(lambda: Path(first["cwd"]).is_dir(), "the worktree")
+    assert agents.bench.run("agent", "--resume", first["id"], "--", "answer x").returncode == 2
+    agents.bench.ok("retry", first["id"])
+    assert agents.wait(first["id"])["agent"]["worktree"] == first["cwd"]
+    assert Path(first["cwd"]).is_dir()
+    Path(first["cwd"], "go").touch()
+    assert agents.wait(other)["agent"]["worktree"] == first["cwd"]
+
+
+def test_retried_agent_has_the_commits_of_a_worktree_that_was_deleted(agents: Agents) -> None:
+    """If only the directory was deleted, `retry` checks the branch out again, with the commits of the last attempt."""
+    tree = Worktree(agents.bench.project)
+    tree.commit(a="1\n")
+    step = (
+        "call test -e b || { touch b && git add b && git -c user.name=a -c user.email=a@b commit -qm x && rm -r $PWD; }"
+    )
+    first = agents.ended(step, "exit 1", options=("--worktree",))
+    assert not Path(first["cwd"]).exists()
+    agents.bench.ok("retry", first["id"])
+    agents.wait(first["id"])
+    assert Path(first["cwd"], "b").exists()

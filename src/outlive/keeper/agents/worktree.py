@@ -1,13 +1,15 @@
 """The git worktree of an agent task.
 
 The worktree is added before the launch. At the end of the task, the worktree is removed if nothing in it has changed.
-It lies below the state directory, on a branch that is named after the task. Outlive runs the git program of the user,
+It lies below the state directory, on a branch that is named after the task. A task that continues the session of an
+ended task works in the worktree of that task. Outlive runs the git program of the user,
 but git runs no hook of the repository.
 """
 
 from __future__ import annotations
 
 import os
+from fcntl import LOCK_EX, flock
 
 from outlive.domain.errors import Unavailable, UserError
 
@@ -52,6 +54,43 @@ def add(worktree: Worktree, environ: Mapping[str, str]) -> None:
             f"git could not add the worktree {worktree.path}: {_last_line(done.stderr)}",
             "nothing was started; leave out --worktree, or repair the repository",
         )
+
+
+def add_again(worktree: Worktree, environ: Mapping[str, str]) -> None:
+    """Add the worktree of an ended task again, unless it still exists.
+
+    If its branch still exists, for example with commits of the agent, the branch is checked out. Otherwise the branch
+    begins again with the same commit as before. Raises `Unavailable` if git fails.
+    """
+    above = os.path.dirname(worktree.path)
+    os.makedirs(above, 0o700, exist_ok=True)
+    # Two callers may continue the same session at this moment. The second caller waits until the first caller's git has
+    # checked out all files.
+    lock = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        flock(lock, LOCK_EX)
+        if os.path.isdir(worktree.path):
+            return
+        # If the directory was deleted without git, git refuses to add it again until its entry is pruned.
+        done = _check_out_again(worktree, environ)
+        if done.returncode != 0:
+            _git(environ, worktree.repository, "worktree", "prune")
+            done = _check_out_again(worktree, environ)
+    finally:
+        os.close(lock)
+    if done.returncode != 0:
+        raise Unavailable(
+            f"git could not add the worktree {worktree.path} again: {_last_line(done.stderr)}",
+            "nothing was started; repair the repository, or launch a new agent",
+        )
+
+
+def _check_out_again(worktree: Worktree, environ: Mapping[str, str]) -> CompletedProcess[str]:
+    branch = f"refs/heads/{worktree.branch}"
+    found = _git(environ, worktree.repository, "rev-parse", "--verify", "--quiet", branch)
+    begun = (worktree.path, worktree.branch)
+    words = begun if found.returncode == 0 else ("-b", worktree.branch, worktree.path, worktree.base)
+    return _git(environ, worktree.repository, "worktree", "add", "--quiet", *words, timeout=_ADD_S)
 
 
 def has_changed(worktree: Worktree, environ: Mapping[str, str]) -> bool:

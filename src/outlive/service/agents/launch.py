@@ -73,6 +73,7 @@ class _Resumed(Value):
     cost_usd: float | None = None
     tokens: tuple[int, int] | None = None
     worktree: Worktree | None = None
+    """The worktree of the ended task, in which the agent works again."""
 
 
 def launch_agent(home: Home, wanted: WantedAgent, request: Request, now: datetime) -> Launched:
@@ -277,16 +278,25 @@ def _client_of_resumed(wanted: WantedAgent, resumed: _Resumed) -> str:
 
 
 def _cwd_of_resumed(cwd: str, resumed: _Resumed) -> str:
-    """Return the directory in which an agent that continues a session runs.
+    """Return the directory for which an agent that continues a session is launched.
 
-    Some clients find a session only from the directory in which the session began.
+    Some clients find a session only from the directory in which the session began. If the ended task had a worktree,
+    this is the directory in the user's repository that corresponds to the task's directory. `placed` replaces it by the
+    directory in the worktree, as for a new worktree. So the new task belongs to the user's project.
     """
+    if resumed.worktree is not None and resumed.cwd is not None:
+        below = os.path.relpath(resumed.cwd, resumed.worktree.path)
+        return os.path.normpath(os.path.join(resumed.worktree.repository, below))
     return cwd if resumed.cwd is None or not os.path.isdir(resumed.cwd) else resumed.cwd
 
 
 def _worktree(wanted: WantedAgent, request: Request, resumed: _Resumed | None) -> Worktree | None:
+    """Return the worktree of the continued session, or a new worktree.
+
+    A new worktree has no path and no branch yet, because they are named after the id of the task.
+    """
     if not wanted.has_worktree:
-        return None
+        return None if resumed is None else resumed.worktree
     if resumed is not None:
         raise UserError(
             "an agent that continues a session works in the directory of that session",

@@ -11,8 +11,9 @@ from outlive.domain.agents.result import AgentResult
 from outlive.domain.errors import Conflict
 from outlive.domain.tasks.evidence import Evidence
 from outlive.domain.text.sanitize import one_line
+from outlive.keeper.agents.end_worktree import is_in_use
 from outlive.keeper.agents.next_start import first_start, next_start, trace_next_attempt, unavailable_models
-from outlive.keeper.agents.worktree import add, remove
+from outlive.keeper.agents.worktree import add, add_again, has_changed, remove
 from outlive.ledger.agent_attempts import AgentAttempts
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
@@ -27,18 +28,24 @@ if TYPE_CHECKING:
 
 
 def placed(home: Home, launch: Launch) -> Launch:
-    """Return a launch in which an agent runs in its new worktree.
+    """Return a launch in which an agent runs in its worktree.
 
-    The worktree and its branch are named after the id of the task. A launch without a worktree is returned unchanged.
+    A new worktree and its branch are named after the id of the task. If the agent continues a session, it gets the
+    worktree of the ended task. A launch without a worktree is returned unchanged.
     """
     agent = launch.agent
     if agent is None or agent.worktree is None:
         return launch
-    before = agent.worktree
-    path = f"{home.worktrees}/{launch.id}"
-    below = os.path.relpath(launch.cwd, before.path or before.repository)
-    worktree = before.but(path=path, branch=f"outlive/{launch.id}")
-    return launch.but(cwd=os.path.normpath(os.path.join(path, below)), agent=agent.but(worktree=worktree))
+    worktree = agent.worktree
+    if not worktree.path:
+        worktree = worktree.but(path=f"{home.worktrees}/{launch.id}", branch=_branch_of(launch))
+    below = os.path.relpath(launch.cwd, worktree.repository)
+    return launch.but(cwd=os.path.normpath(os.path.join(worktree.path, below)), agent=agent.but(worktree=worktree))
+
+
+def _branch_of(launch: Launch) -> str:
+    """Return the branch of a worktree that is made for this task."""
+    return f"outlive/{launch.id}"
 
 
 def prepare_agent(launch: Launch, files: AttemptFiles, prompt: str, environ: Mapping[str, str]) -> AgentStart:
@@ -52,7 +59,10 @@ def prepare_agent(launch: Launch, files: AttemptFiles, prompt: str, environ: Map
     write_prompt(files.bundle, prompt)
     start = first_start(request)
     if request.worktree is not None:
-        add(request.worktree, environ)
+        if request.worktree.branch == _branch_of(launch):
+            add(request.worktree, environ)
+        else:
+            add_again(request.worktree, environ)
     trace_decision(
         files.bundle,
         request,
@@ -66,10 +76,17 @@ def prepare_agent(launch: Launch, files: AttemptFiles, prompt: str, environ: Map
     return start
 
 
-def discard_worktree(launch: Launch, environ: Mapping[str, str]) -> None:
-    """Remove the worktree of a task whose launch has failed or was not needed."""
-    if launch.agent is not None and launch.agent.worktree is not None:
-        remove(launch.agent.worktree, environ)
+def discard_worktree(home: Home, launch: Launch, environ: Mapping[str, str]) -> None:
+    """Remove the worktree of a task whose launch has failed or was not needed.
+
+    The worktree of an earlier task is kept if it has changed, or if another task works in it.
+    """
+    if launch.agent is None or launch.agent.worktree is None:
+        return
+    worktree = launch.agent.worktree
+    is_new = worktree.branch == _branch_of(launch)
+    if is_new or not (has_changed(worktree, environ) or is_in_use(home, launch)):
+        remove(worktree, environ)
 
 
 def check_session_is_free(ledger: SqliteLedger, launch: Launch, start: AgentStart) -> None:
@@ -126,8 +143,8 @@ def begin_again(home: Home, task: Task, files: AttemptFiles, environ: Mapping[st
     if start.is_resumed and start.session is not None:
         cost, tokens = used_by_session(home, start.client, start.session)
         start = start.but(cost_before_usd=cost, tokens_before=tokens)
-    if request.worktree is not None and not os.path.isdir(request.worktree.path):
-        add(request.worktree, environ)
+    if request.worktree is not None:
+        add_again(request.worktree, environ)
     write_start(files, start, prompt)
     trace_next_attempt(files, request, result, start, unavailable, cause="retry")
     return start

@@ -192,11 +192,16 @@ def _lacks_comparison(files: AttemptFiles, left: Snapshot) -> bool:
 
 
 def _has_removed_worktree(task: Task) -> bool:
-    """Return whether Outlive has removed the unchanged worktree of an agent."""
+    """Return whether Outlive has removed the unchanged worktree of an agent.
+
+    A task that continues the agent's session may have made the worktree again. The new worktree is another repository,
+    so it cannot be compared with the removed one.
+    """
     request, agent = task.launch.agent, task.current.agent
     if request is None or request.worktree is None or agent is None or agent.worktree is not None:
         return False
-    return not os.path.isdir(request.worktree.path)
+    # The record of an ended agent names the worktree if it remained at the end.
+    return task.current.settled_at is not None or not os.path.isdir(request.worktree.path)
 
 
 def drift_document(found: Drift | None) -> dict[str, object] | None:

@@ -123,7 +123,7 @@ def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | N
         if start is not None and not os.path.isdir(files.bundle):
             from outlive.service.agents.prepare import discard_worktree  # noqa: PLC0415 - imported here, because only agent tasks need it
 
-            discard_worktree(launch, request.surroundings.environ)
+            discard_worktree(home, launch, request.surroundings.environ)
     _check_same_command(home, task, request)
     return Launched(task=task.id, started=False)
 
@@ -131,13 +131,14 @@ def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | N
 def _new_bundle(home: Home, launch: Launch) -> tuple[Launch, AttemptFiles]:
     """Return the launch with an id that no other task has, and its new bundle."""
     for _ in range(_ID_TRIES):
+        chosen = launch
         if launch.agent is not None:
             from outlive.service.agents.prepare import placed  # noqa: PLC0415 - imported here, because only agent tasks need it
 
-            launch = placed(home, launch)
-        files = make_bundle(home, launch)
+            chosen = placed(home, launch)
+        files = make_bundle(home, chosen)
         if files is not None:
-            return launch, files
+            return chosen, files
         # Another task has this id. With a million tasks in the ledger, this happens in one of ten thousand launches.
         launch = launch.but(id=task_id(os.urandom(8)))
     raise Broken(f"other tasks have all {_ID_TRIES} new ids", "check this system's source of random numbers")
