@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from outlive.linux.seccomp import is_known_machine
 from tests.agent_steps import Agents
 from tests.git_steps import Worktree
+from tests.integration.test_comparing import begun, compared
 from tests.support import wait_until
 
 if TYPE_CHECKING:
@@ -232,3 +234,38 @@ def test_retried_agent_has_the_commits_of_a_worktree_that_was_deleted(agents: Ag
     agents.bench.ok("retry", first["id"])
     agents.wait(first["id"])
     assert Path(first["cwd"], "b").exists()
+
+
+@pytest.mark.skipif(not is_known_machine(), reason="the calls of this machine are not known")
+def test_effects_of_an_agent_in_a_worktree_are_observed(agents: Agents) -> None:
+    """The effects of an agent name the files that it changed and created in its worktree.
+
+    While the agent holds a file, the guard names the agent for this file, but not for the same file of the repository.
+    """
+    bench, go = agents.bench, agents.bench.root / "go"
+    Worktree(bench.project).commit(a="1\n", c="1\n")
+    steps = ("call echo new > b; echo 2 > a; echo 2 > c", f"until {go}", "call echo 1 > a", "answer ok")
+    task = agents.launch(*steps, options=("--worktree",))
+    place = f"{bench.home.worktrees}/{task}"
+
+    def holders(path: str) -> list[str]:
+        return [each["task"] for each in bench.json("guard", path)["holders"]]
+
+    wait_until(lambda: holders(f"{place}/c") == [task], "the window on c")
+    assert (holders(f"{place}/a"), holders(place), holders(str(bench.project / "a"))) == ([task], [task], [])
+    go.touch()
+    agents.wait(task)
+    assert holders(f"{place}/a") == []
+    effects = bench.json("effects", task)
+    assert effects["level"] == "observed"
+    assert (effects["created"], effects["changed"]) == ([f"{place}/b"], [f"{place}/c"])
+    assert effects["restored"] == [f"{place}/a"]
+
+
+def test_effects_of_a_compared_task_in_a_worktree_are_found(bench: Bench) -> None:
+    """A comparison names the files that a task changed and created in the worktree of an agent."""
+    tree, place = Worktree(bench.project), f"{bench.home.worktrees}/tq7bxkfm"
+    tree.commit(a="1\n")
+    tree.git("worktree", "add", "-q", "-b", "outlive/tq7bxkfm", place)
+    found = compared(bench, begun(bench, "echo 2 > a; touch b", "--observe", "compare", "--cwd", place))
+    assert (found["level"], found["changed"], found["created"]) == ("compared", [f"{place}/a"], [f"{place}/b"])

@@ -511,7 +511,7 @@ def test_change_between_the_end_and_the_last_snapshot_is_drift_or_unknown(bench:
         ):
             change()
             _, after = compare_with_first(
-                file.fileno(), quick, since_ns=None, until_ns=ended_ns, seen=(), ignored=str(bench.root / "state")
+                file.fileno(), quick, since_ns=None, until_ns=ended_ns, seen=(), ignored="/o", worktrees="/o/w"
             )
             then = from_json(after)
             assert then is not None

@@ -16,7 +16,7 @@ A, B = "f" + "a" * 40, "f" + "b" * 40
 
 def replay(*lines: str, now: str = A) -> Effects:
     """Return the effects of a journal whose fields are separated by blanks."""
-    replayed = Replay("/home/outlive")
+    replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read(line.split(" ") for line in ("1 watch 0 - /r /r/.git", *lines))
     return replayed.effects(lambda *_: now)
 
@@ -37,7 +37,7 @@ def test_watched_path_that_was_restored_has_a_window() -> None:
 
 def test_summary_names_a_keeper_that_died_before_it_observed() -> None:
     """If a journal has a gap and no beginning, the effects are unknown."""
-    replayed = Replay("/home/outlive")
+    replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read([["1000000", "unobserved", "0", "-", "its keeper died"]])
     found = replayed.effects(lambda *_: A)
     assert found.level == "unknown"
@@ -60,7 +60,7 @@ def test_path_with_an_unknown_first_state_has_no_window() -> None:
 
 def observed(*lines: str) -> Effects:
     """Return the effects of a journal of calls with the final states of its paths."""
-    replayed = Replay("/home/outlive")
+    replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
     return replayed.effects(lambda *_: "")
 
@@ -120,7 +120,7 @@ def test_window_ends_when_a_restored_file_was_last_written() -> None:
 
 def test_packing_refs_does_not_count_as_a_missing_stash() -> None:
     """The stash is not missing, because git moves it to `packed-refs`, where later git commands find it."""
-    replayed = Replay("/home/outlive")
+    replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read(line.split("|") for line in ("1|begin|0|-|/r|/r/.git|", "2|exec|8|-|git pack-refs --all"))
     replayed.read([f"3 remove 8 {A} /r/.git/refs/stash".split(" ")])
     assert replayed.open_now(lambda *_: "0", with_stashes=True) == ()
@@ -130,7 +130,7 @@ def test_path_changed_by_others_after_the_end_is_not_left_open() -> None:
     """The window does not stay open, because a window is open only while the path is as the task left it."""
     c = "f" + "c" * 40
     for now, is_held in {A: False, B: True, c: False, "0": False, "?": True}.items():
-        replayed = Replay("/home/outlive")
+        replayed = Replay("/home/outlive", "/home/outlive/worktrees")
         lines = ("1 begin 0 - /r /r/.git ", f"2 write 9 {A} /r/x", f"4 final 0 {B} /r/x")
         replayed.read(line.split(" ") for line in lines)
         assert bool(replayed.open_now(lambda *_, now=now: now)) is is_held, now
@@ -138,7 +138,7 @@ def test_path_changed_by_others_after_the_end_is_not_left_open() -> None:
 
 def test_nested_repositories_have_separate_windows() -> None:
     """If two repositories, one inside the other, are changed at the same time, each has its own windows."""
-    replayed = Replay("/home/outlive")
+    replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     lines = (
         "1 begin 0 - /r /r/.git  /r/in /r/in/.git ",
         f"2 write 9 {A} /r/x",
@@ -162,7 +162,7 @@ def test_open_window_of_one_file_does_not_hide_the_closed_one_of_another() -> No
 def test_effects_count_the_windows_that_are_not_kept() -> None:
     """The first windows and the last window are kept, and the windows between them are counted."""
     lines = [f"{at} write 9 {B if at % 2 else A} /r/x" for at in range(2, 61)]
-    replayed = Replay("/home/outlive")
+    replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
     found = replayed.effects(lambda *_: A)
     assert (len(found.windows), found.level) == (16, "partial")
@@ -179,7 +179,7 @@ def test_new_file_that_is_created_and_removed_often_is_no_gap() -> None:
 
 def test_directory_that_existed_is_not_reported_as_created() -> None:
     """If git calls `mkdir` for an existing directory, no worktree is reported as added."""
-    replayed = Replay("/home/outlive")
+    replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     lines = ("1 begin 0 - /r /m/.git/worktrees/w /m/.git", "2 mkdir 9 d7 /m/.git/worktrees/w", "3 mkdir 9 d8 /r/x")
     replayed.read(line.split(" ") for line in lines)
     found = replayed.effects(lambda *_: "d8")
@@ -196,12 +196,12 @@ def test_replay_continues_the_states_of_the_attempt_before() -> None:
         f"4 final 0 {B} /r/y",
     )
     second = ("5 begin 0 - /r /r/.git ", f"6 write 9 {B} /r/x", f"7 final 0 {A} /r/x")
-    replayed = Replay("/home/outlive")
+    replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read(line.split(" ") for line in (*first, *second))
     found = replayed.effects(lambda *_: "?")
     assert (found.level, found.restored, found.changed) == ("observed", ("/r/x",), ("/r/y",))
     for lines in ((*first, "5 unseen 0 - why"), ("0 unseen 0 - why", *second)):
-        replayed = Replay("/home/outlive")
+        replayed = Replay("/home/outlive", "/home/outlive/worktrees")
         replayed.read(line.split(" ") for line in lines)
         found = replayed.effects(lambda *_: B)
         assert (found.level, len(found.gaps)) == ("partial", 1)
@@ -209,7 +209,7 @@ def test_replay_continues_the_states_of_the_attempt_before() -> None:
 
 def test_change_of_a_surviving_process_outdates_the_final_check() -> None:
     """The state after the last observed change is used, and not the state at the final check."""
-    replayed = Replay("/home/outlive")
+    replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     lines = ("1 begin 0 - /r /r/.git ", f"2 write 9 {A} /r/x", f"3 final 0 {B} /r/x", f"4 write 9 {B} /r/x")
     replayed.read(line.split(" ") for line in lines)
     found = replayed.effects(lambda *_: A)
@@ -233,7 +233,7 @@ def test_change_by_others_before_the_final_check_is_not_attributed_to_the_task()
         assert (found.changed, found.gone, found.created) == told
         is_known = call.startswith("remove")
         assert (found.level, len(found.gaps)) == (("observed", 0) if is_known else ("partial", 1))
-        replayed = Replay("/home/outlive")
+        replayed = Replay("/home/outlive", "/home/outlive/worktrees")
         replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", f"2 {call}"))
         replayed.end(3, lambda _: 4)
         assert replayed.effects(lambda *_, state=state: state).but(unattributed=None) == found, "no final check"
@@ -245,9 +245,25 @@ def test_change_by_others_before_the_final_check_is_not_attributed_to_the_task()
     assert (found.level, found.outside) == ("partial", ("/o/x",))
 
 
+def test_changes_in_the_state_directory_are_left_out_except_in_worktrees() -> None:
+    """Outlive itself writes to the state directory, but only agents and other tasks write to the worktrees in it."""
+    own, worktree = "/home/outlive/tasks/t/output", "/home/outlive/worktrees/t"
+    for operation, top, form in (
+        ("begin", worktree, "2 write 9 {0} {2}"),
+        ("begin", "/home", "2 write 9 {0} {2}"),
+        ("watch", worktree, "2 seen 0 {0} {2} {1} {2}"),
+    ):
+        replayed = Replay("/home/outlive", "/home/outlive/worktrees")
+        lines = (f"1 {operation} 0 - {top} /r/.git ", *(form.format(A, B, path) for path in (own, f"{worktree}/x")))
+        replayed.read(line.split(" ") for line in lines)
+        assert replayed.effects(lambda *_: B).changed == (f"{worktree}/x",), (operation, top)
+    found = replay(f"2 write 9 0 {worktree}/x", f"3 write 9 0 {own}", "4 write 9 0 /home/x")
+    assert found.outside == ("/home/x",), "the files of a worktree that the task added for an agent"
+
+
 def moved(*lines: str, now: dict[str, str]) -> Effects:
     """Return the effects of a journal of calls that has no final check."""
-    replayed = Replay("/home/outlive")
+    replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
     return replayed.effects(lambda path, _: now.get(path, "0"))
 
@@ -372,7 +388,7 @@ def test_git_changes_of_a_further_repository_are_named_with_its_path() -> None:
     """Changes of the first repository and of its shared refs are named without a path."""
 
     def told(begin: str, *paths: str) -> list[str]:
-        replayed = Replay("/home/outlive")
+        replayed = Replay("/home/outlive", "/home/outlive/worktrees")
         lines = (f"1 begin 0 - {begin}", *(f"{at} write 9 - {path}" for at, path in enumerate(paths, 2)))
         replayed.read(line.split(" ") for line in lines)
         return [what for _, what, _ in replayed.effects(lambda *_: A).git]

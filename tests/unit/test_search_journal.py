@@ -75,7 +75,7 @@ class Tree:
 
 def left(lines: list[list[str]], tree: Tree) -> dict[str, LeftPath]:
     """Return the paths that a replay of some lines reports as left changed."""
-    replay = Replay("/home/outlive")
+    replay = Replay("/home/outlive", "/home/outlive/worktrees")
     replay.read(lines)
     return {each.path: each for each in replay.left_open(tree.state_of)}
 
@@ -87,7 +87,7 @@ def test_journal_search_finds_the_same_left_paths_as_the_whole_journal(steps: li
     for step in steps:
         tree.step(*step)
     whole = left(list(fields_of(tree.lines)), tree)
-    search = JournalSearch(["".join(tree.lines).encode()], "/home/outlive")
+    search = JournalSearch(["".join(tree.lines).encode()], "/home/outlive", "/home/outlive/worktrees")
     changed = {above for path in search.changed for above in around_of(path)}
     for path in {*whole, *tree.held, *(path for _, path, _ in steps)}:
         lines = search.lines_about([as_written(path)])
@@ -97,3 +97,11 @@ def test_journal_search_finds_the_same_left_paths_as_the_whole_journal(steps: li
             assert changed & {as_written(path), *around_of(as_written(whole[path].name))} or any(
                 each in changed for each in map(as_written, whole)
             ), path
+
+
+def test_journal_search_finds_changes_in_the_worktrees_of_agents() -> None:
+    """A changed path in the state directory is found only if it lies in a worktree."""
+    own, worktree = "/home/outlive/tasks/t/output", "/home/outlive/worktrees/t/x"
+    lines = ["1\tbegin\t0\t-\t/home\t/home/.git\t\n", *(f"2\twrite\t7\tfa\t{path}\n" for path in (own, worktree))]
+    search = JournalSearch(["".join(lines).encode()], "/home/outlive", "/home/outlive/worktrees")
+    assert search.changed == [worktree.encode()]

@@ -25,7 +25,7 @@ def replay_of(home: Home, task: Task, last: int) -> Replay:
 
     `journals_of` selects the journals to replay.
     """
-    replay = Replay(home.path)
+    replay = Replay(home.path, home.worktrees)
     for path in journals_of(home, task, last):
         replay.read(read_journal(path))
     return _ended(replay, task, last)
@@ -39,7 +39,7 @@ def replay_about(home: Home, task: Task, last: int, search: JournalSearch, paths
     lines = search.lines_about(paths)
     if lines is None:
         return None
-    replay = Replay(home.path)
+    replay = Replay(home.path, home.worktrees)
     replay.read(lines)
     return _ended(replay, task, last)
 

@@ -39,8 +39,12 @@ def as_written(path: str) -> bytes:
 class JournalSearch:
     """The journals of a task's attempts, one after the other."""
 
-    def __init__(self, texts: Iterable[bytes], ignored: str) -> None:
-        """Split the journals into fields. `ignored` is Outlive's own state directory."""
+    def __init__(self, texts: Iterable[bytes], ignored: str, worktrees: str) -> None:
+        """Split the journals into fields.
+
+        `ignored` is Outlive's own state directory. Changes in it do not count, except for changes in `worktrees`, where
+        agents work.
+        """
         self._programs: dict[bytes, list[tuple[int, bytes]]] = {}
         """For each thread, the numbers of its `exec` and `fork` lines, each with the parent that the line names."""
         was_enabled = gc.isenabled()
@@ -57,6 +61,7 @@ class JournalSearch:
             if was_enabled:
                 gc.enable()
         self._ignored = as_written(ignored.rstrip("/") + "/")
+        self._worktrees = as_written(worktrees.rstrip("/") + "/")
         self._changed: list[bytes] | None = None
         self._moves = [
             (fields[4], fields[6])
@@ -102,7 +107,7 @@ class JournalSearch:
         tops, gits, kept = self._places()
         around = {above for top in tops for above in around_of(top)}
         below = tuple(top + b"/" for top in tops)
-        apart = (*(git + b"/" for git in gits), self._ignored)
+        in_gits = tuple(git + b"/" for git in gits)
         # After a directory was moved away, a path below the old name may be first recorded as absent, although the path
         # existed before the move.
         left = tuple({source + b"/" for source, _ in self._moves if self._firsts.get(source) != _ABSENT})
@@ -111,7 +116,15 @@ class JournalSearch:
             for path, state in self._firsts.items()
             if state not in _NEVER_MISSED
             and (state != _ABSENT or path.startswith(left) or path in kept)
-            and (path in kept or path in around or (path.startswith(below) and not path.startswith(apart)))
+            and (
+                path in kept
+                or path in around
+                or (
+                    path.startswith(below)
+                    and not path.startswith(in_gits)
+                    and (path.startswith(self._worktrees) or not path.startswith(self._ignored))
+                )
+            )
         ]
 
     def _find_firsts(self) -> dict[bytes, bytes]:

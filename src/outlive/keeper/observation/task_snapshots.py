@@ -180,7 +180,8 @@ class TaskSnapshots:
                 since_ns=self._began_ns if self.is_late else None,
                 until_ns=self.ended_ns or time.time_ns(),
                 seen=seen,
-                ignored=self._plan.home.path + "/",
+                ignored=self._plan.home.path,
+                worktrees=self._plan.home.worktrees,
             )
             _write(self._files.after, after)
             _write(self._files.compared, compared)

@@ -54,7 +54,14 @@ def keep_first(
 
 
 def compare_with_first(
-    fd: int, quick: Sequence[Snapshot], *, since_ns: int | None, until_ns: int, seen: Collection[str], ignored: str
+    fd: int,
+    quick: Sequence[Snapshot],
+    *,
+    since_ns: int | None,
+    until_ns: int,
+    seen: Collection[str],
+    ignored: str,
+    worktrees: str,
 ) -> tuple[str, str]:
     """Return the comparisons and the last snapshots, as two strings for the bundle.
 
@@ -62,15 +69,18 @@ def compare_with_first(
     when the first snapshot was taken.
 
     The comparisons leave out the paths in `seen`, whose changes were observed, and the directory `ignored`, to which
-    Outlive writes. Changes after `until_ns`, the end of the task, are only counted. A process that waited for the task
-    may have made these changes.
+    Outlive writes. But a repository in `worktrees`, where agents work, is compared as a whole.
+
+    Changes after `until_ns`, the end of the task, are only counted. A process that waited for the task may have made
+    these changes.
     """
     comparisons, last, trees = [], [], []
     known, until = _with_parents(seen), time.monotonic() + DEFAULT_BUDGET_S
     for first, now in zip(_first(fd), quick, strict=True):
         then = first.but(late=since_ns is not None)
         after = take_full(now.directory, max(0.0, until - time.monotonic()), before=then)
-        wanted = _Wanted("" if after.git is None else (after.git.top or "").rstrip("/"), known, ignored, until_ns)
+        top = "" if after.git is None else (after.git.top or "").rstrip("/")
+        wanted = _Wanted(top, known, None if top.startswith(f"{worktrees}/") else f"{ignored}/", until_ns)
         comparison = compare(
             then, _with_git_of(now, after), _MOST_OF_A_KIND, since_ns=since_ns, is_wanted=wanted.is_wanted
         )
@@ -100,7 +110,7 @@ class _Wanted:
     The filter leaves out and counts the changes after `until_ns`.
     """
 
-    def __init__(self, top: str, known: Collection[str], ignored: str, until_ns: int) -> None:
+    def __init__(self, top: str, known: Collection[str], ignored: str | None, until_ns: int) -> None:
         self._top, self._known, self._ignored, self._until_ns = top, known, ignored, until_ns
         self.later = 0
 
@@ -110,11 +120,14 @@ class _Wanted:
         The name of a directory ends in a slash.
         """
         path = f"{self._top}/{name}"
-        if path.rstrip("/") in self._known or self._ignored.startswith(path) or path.startswith(self._ignored):
+        if path.rstrip("/") in self._known or self._is_ignored(path):
             return False
         is_later = changed_at_ns(path) > self._until_ns
         self.later += is_later
         return not is_later
+
+    def _is_ignored(self, path: str) -> bool:
+        return self._ignored is not None and (self._ignored.startswith(path) or path.startswith(self._ignored))
 
 
 def _with_parents(paths: Collection[str]) -> set[str]:

@@ -164,7 +164,9 @@ class RunningWindows:
             size = size_of(files)
             is_readable = size <= self._read
             self._read -= size if is_readable else 0
-            self._searches[task.id] = JournalSearch(read_texts(files), self._home.path) if is_readable else None
+            self._searches[task.id] = (
+                JournalSearch(read_texts(files), self._home.path, self._home.worktrees) if is_readable else None
+            )
         return self._searches[task.id]
 
 

@@ -37,12 +37,14 @@ _TOUCHED_OUTSIDE = "a directory was changed outside of the tree and moved back i
 class Replay:
     """A journal that is read line by line, and the effects that follow from it."""
 
-    def __init__(self, ignored: str) -> None:
+    def __init__(self, ignored: str, worktrees: str) -> None:
         """Prepare the replay of a journal.
 
-        `ignored` is a directory to which Outlive itself writes. Changes in this directory are left out.
+        `ignored` is a directory to which Outlive itself writes. Changes in this directory are left out. Agents work in
+        `worktrees`, which may lie in `ignored`, so changes there are reported.
         """
         self._ignored = ignored.rstrip("/") + "/"
+        self._worktrees = worktrees.rstrip("/") + "/"
         self._in = Repositories()
         self._histories: dict[str, PathHistory] = {}
         self._processes = ProcessNames()
@@ -210,7 +212,7 @@ class Replay:
                 self._unobserved = at
 
     def _change(self, at: int, by: int, state: str, path: str, *, is_directory: bool = False) -> None:
-        if path.startswith(self._ignored):
+        if self._is_ignored(path):
             return
         if path.startswith(self._in.gits):
             is_tidying = self._processes.tidies_git(by)
@@ -220,7 +222,8 @@ class Replay:
                 return
         elif not self._in.is_told(path):
             self._moves.touch_outside(path)
-            if not path.startswith(TEMPORARY):
+            # A task that launches an agent adds the agent's worktree by git. These files are not the task's effects.
+            if not path.startswith(TEMPORARY) and not path.startswith(self._ignored):
                 self._outside.setdefault(path, state)
             return
         if state == UNSEEN:
@@ -230,6 +233,9 @@ class Replay:
             history = self._histories[path] = self._begin(path, state, at)
             history.must_be_same = self._in.is_git(path)  # changes of most files in a git directory are not recorded
         history.change(at, by, state)
+
+    def _is_ignored(self, path: str) -> bool:
+        return path.startswith(self._ignored) and not f"{path}/".startswith(self._worktrees)
 
     def _begin(self, path: str, state: str, now: int) -> PathHistory:
         """Return a new history for a path.
@@ -262,7 +268,7 @@ class Replay:
 
         `before` is the state when the task began, or `?` if that state is not known.
         """
-        if path.startswith((self._ignored, *self._in.gits)):
+        if self._is_ignored(path) or path.startswith(self._in.gits):
             self._change(at, NOBODY, UNSEEN, path)
             return
         history = self._histories.setdefault(path, PathHistory(before))
