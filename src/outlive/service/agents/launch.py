@@ -206,7 +206,9 @@ def _find_resumed(home: Home, text: str) -> _Resumed:
     if attempt.agent.session is None:
         raise UserError(
             f"task {task.id} has no session: the task ended before its client had begun a session",
-            f"`outlive retry {task.id}` runs the agent again",
+            "launch a new agent with the answer in its prompt"
+            if task.has_asked
+            else f"`outlive retry {task.id}` runs the agent again",
         )
     cost, tokens = used_by_session(home, attempt.agent.client, attempt.agent.session)
     return _Resumed(
