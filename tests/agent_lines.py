@@ -36,7 +36,7 @@ def launch_agent(bench: Bench, shell: str, prompt: str = "do it", *options: str)
     """Launch an agent task whose client is a line of shell, and return its id."""
     settings = bench.root / "settings" / "outlive" / "config.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
-    table = {"command": ["sh", "-c", shell], "session": "session"}
+    table = {"command": ["sh", "-c", shell], "session": "session", "model_arguments": ["{model}"]}
     lines = [f"{name} = {json.dumps(each)}" for name, each in table.items()]
     rules = [f"{name} = {_inline(rule)}" for name, rule in LINES.items()]
     settings.write_text("\n".join(["[agents.clients.bot]", *lines, "[agents.clients.bot.lines]", *rules]))

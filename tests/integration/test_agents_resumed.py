@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -56,6 +57,115 @@ def test_retry_does_not_continue_a_session_in_which_another_task_works(agents: A
     assert refused.returncode == 2, refused.stdout
     assert f"task {other} works in the session" in refused.stderr
     assert len(agents.bench.show(before["id"])["attempts"]) == 1
+
+
+def prompts(agents: Agents, task: str) -> list[str]:
+    """Return the prompt that the client read in each attempt of a task."""
+    bundle = Path(agents.bench.home.bundle(task))
+    return [path.read_text() for path in sorted(bundle.glob("attempts/*/prompt"))]
+
+
+def sessions(document: Any) -> list[str]:
+    """Return the session of each attempt of a task."""
+    return [each["agent"]["session"] for each in document["attempts"]]
+
+
+def test_retry_of_an_agent_that_has_answered_begins_a_new_session(agents: Agents) -> None:
+    """The new attempt gets the task's prompt in a new session, because the work of the earlier attempt is done."""
+    before = agents.ended("call true", "answer done")
+    agents.bench.ok("retry", before["id"])
+    shown = agents.wait(before["id"])
+    assert prompts(agents, before["id"]) == ["call true\nanswer done"] * 2
+    assert [each["agent"]["class"] for each in shown["attempts"]] == ["answered", "answered"]
+    assert len(set(sessions(shown))) == 2
+
+
+def test_retry_of_an_answered_agent_continues_the_session_that_the_user_named(agents: Agents) -> None:
+    """If the task was launched with `--resume`, its prompt is sent to that session again.
+
+    The prompt may make no sense in another session.
+    """
+    first = agents.ended("answer hello")
+    again = agents.ended("call true", "answer done", options=("--resume", first["id"]))
+    agents.bench.ok("retry", again["id"])
+    shown = agents.wait(again["id"])
+    assert prompts(agents, again["id"]) == ["call true\nanswer done"] * 2
+    assert set(sessions(shown)) == {first["agent"]["session"]}
+
+
+@pytest.mark.parametrize(
+    ("steps", "options", "told"),
+    [
+        (("call true", "exit 3"), (), "The previous attempt was interrupted. Continue where it stopped."),
+        (("call true", "sleep 60"), (), "The previous attempt was interrupted. Continue where it stopped."),
+        (
+            ("count 3", "sleep 60"),
+            ("--max-turns", "2"),
+            "The previous attempt ended without an answer. Continue where it stopped.",
+        ),
+    ],
+)
+def test_retry_says_interrupted_only_of_an_interrupted_attempt(
+    agents: Agents, steps: tuple[str, ...], options: tuple[str, ...], told: str
+) -> None:
+    """A broken or cancelled attempt was interrupted. An attempt at a limit has ended without an answer."""
+    task = agents.launch(*steps, options=options)
+    if steps == ("call true", "sleep 60"):
+        wait_until(lambda: agents.bench.show(task)["agent"]["calls"], "the tool call of the agent")
+        agents.bench.ok("cancel", task)
+    agents.wait(task)
+    agents.bench.ok("retry", task)
+    agents.bench.run("cancel", task)
+    assert prompts(agents, task)[1] == told
+
+
+def test_retry_of_an_agent_that_has_asked_is_refused(agents: Agents) -> None:
+    """`retry` and a launch with the task's key start no attempt. Their hint names the command that answers.
+
+    With the key scope `ended`, the launch returns the task as before.
+    """
+    words = ("call true", "ask May I?")
+    task = agents.ended(*words, options=("--key", "k"))["id"]
+    for refused in (
+        agents.bench.run("retry", task),
+        agents.bench.run("agent", "--key", "k", "--", "\n".join(words)),
+        agents.bench.run("agent", "--key", "k", "--wait", "9s", "--", "\n".join(words)),
+    ):
+        assert refused.returncode == 2, refused.stdout
+        assert f"the agent of task {task} asked a question" in refused.stderr
+        assert f"outlive agent --resume {task} -- ANSWER" in refused.stderr
+        assert "Traceback" not in refused.stderr
+    ended = agents.bench.run("agent", "--key", "k", "--key-scope", "ended", "--", "\n".join(words))
+    assert (ended.returncode, ended.stdout.strip()) == (0, task)
+    assert f"outlive agent --resume {task} -- ANSWER" in ended.stderr
+    assert "outlive retry" not in ended.stderr
+    assert prompts(agents, task) == ["\n".join(words)], "the refused attempt left files"
+    assert agents.ended("answer yes", options=("--resume", task))["agent"]["answer"] == "yes"
+
+
+def test_lost_agent_that_has_asked_is_not_started_again(agents: Agents) -> None:
+    """`retry --lost` leaves out an agent whose question was read after its processes were killed."""
+    bench = agents.bench
+    task = agents.launch("ask May I?", "sleep 60", options=("--retries", "1", "--session", "s-1"))
+    wait_until(lambda: "May I?" in Path(bench.files(task).output).read_text(), "the question of the agent")
+    bench.kill(task, "keeper", "witness", "command")
+    shown = wait_until(lambda: (found := bench.show(task))["settled_at"] and found, "the ending of the agent")
+    assert (shown["state"], shown["agent"]["class"]) == ("lost", "asked")
+    told = bench.ok("inbox", "--session", "s-1")
+    assert f"outlive agent --resume {task} -- ANSWER" in told
+    assert "outlive retry" not in told
+    assert "no lost task" in bench.ok("retry", "--lost")
+
+
+def test_hint_names_no_session_when_the_asking_client_cannot_continue_one(agents: Agents) -> None:
+    """If the client cannot continue a session, the hint of the refused `retry` says to launch a new agent."""
+    text = agents.settings.read_text()
+    agents.settings.write_text(text.replace('resume = ["--resume", "{session}"]\n', ""))
+    task = agents.ended("ask May I?")["id"]
+    refused = agents.bench.run("retry", task)
+    assert refused.returncode == 2, refused.stdout
+    assert "launch a new agent with the answer in its prompt" in refused.stderr
+    assert "--resume" not in refused.stderr
 
 
 def test_session_that_its_client_has_open_is_not_continued(agents: Agents) -> None:

@@ -25,7 +25,7 @@ def test_trace_has_the_ending_of_each_attempt_and_why_the_next_one_began(agents:
 
     The second attempt begins by itself with the fallback model, and the third attempt by `retry`.
     """
-    steps = ("m1? error Overloaded", "m1? exit 1", "ask May I?")
+    steps = ("m1? error Overloaded", "m1? exit 1", "answer done")
     task = agents.ended(*steps, options=("--model", "m1", "--fallback", "m2", "--trace"))["id"]
     agents.bench.ok("retry", task)
     agents.wait(task)
@@ -35,7 +35,7 @@ def test_trace_has_the_ending_of_each_attempt_and_why_the_next_one_began(agents:
     ]
     ended = [each for each in found if each["decision"] == "attempt_ended"]
     assert [(each["attempt"], each["model"], each["class"]) for each in ended] == [
-        *((1, "m1", "unavailable"), (2, "m2", "asked"), (3, "m2", "asked")),
+        *((1, "m1", "unavailable"), (2, "m2", "answered"), (3, "m2", "answered")),
     ]
     assert (ended[0]["state"], ended[0]["reason"], ended[0]["error"]) == ("failed", "unavailable", "Overloaded")
     following = [each for each in found if each["decision"] == "next_attempt"]

@@ -62,6 +62,10 @@ class Adapter:
     """Whether the client reports the cost of a run, so that a budget can be enforced."""
     reports_tokens = False
     """Whether the client reports tokens during the run, and not only at the end, so that a limit can be enforced."""
+    counts_turns = True
+    """Whether the client reports its turns during the run, so that a limit can be enforced."""
+    takes_model = True
+    """Whether the client can be told which model to use."""
     has_session_cost = False
     """Whether the cost of a resumed session includes its earlier runs."""
     has_session_tokens = False

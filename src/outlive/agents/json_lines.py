@@ -5,13 +5,14 @@ A table of the user's configuration describes the program:
     [agents.clients.mybot]
     command = ["mybot", "--json"]             # the program; the prompt is its standard input
     prompt = "argument"                       # or: the prompt is the last argument
-    model_arguments = ["--model", "{model}"]  # added if a model is asked for
+    model_arguments = ["--model", "{model}"]  # added if a model is asked for; without it, no model can be chosen
     resume = ["--resume", "{session}"]        # without it, sessions cannot be resumed
     session = "session_id"                    # the field with the session's id, in any line
 
     [agents.clients.mybot.lines]              # each kind of line: the values of its fields, then the fields to read
     answer = { when = { type = "result" }, text = "result" }
     text = { when = { type = "message" }, text = "content" }
+    # without `tool`, turns cannot be limited
     tool = { when = { type = "call" }, name = "tool", input = "args", id = "id" }
     result = { when = { type = "output" }, text = "output", id = "id" }
     usage = { when = { type = "usage" }, input = "in", output = "out", cost = "usd" }
@@ -55,6 +56,8 @@ class JsonLines(Adapter):
         self.takes_prompt_as_argument = self.table.get("prompt") == "argument"
         lines = self.table.get("lines")
         self._lines: dict[str, Any] = lines if isinstance(lines, dict) else {}
+        self.takes_model = bool(self.table.get("model_arguments"))
+        self.counts_turns = "tool" in self._lines  # `_translated` reports a turn only for a tool call
         usage = field(self._lines, "usage")
         self.reports_cost = field(usage, "cost") is not None
         self.reports_tokens = field(usage, "input") is not None or field(usage, "output") is not None

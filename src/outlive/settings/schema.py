@@ -158,7 +158,10 @@ CLIENTS = Table(
             name="model_arguments",
             kind="template",
             choices=("{model}",),
-            help="The arguments that are added if a model is chosen. `{model}` stands for the name of the model.",
+            help=(
+                "The arguments that are added if a model is chosen. `{model}` stands for the name of the model. "
+                "Without this key, no model can be chosen."
+            ),
         ),
         Key(
             name="resume",

@@ -68,7 +68,11 @@ COMMAND = Command(
     details=(
         "The new attempt has the same command and directory as before, and the environment of this call. Earlier\n"
         "attempts keep their output and ending. If a session retries a task of another session, the ending of the new\n"
-        "attempt is reported to the session that retries."
+        "attempt is reported to the session that retries.\n"
+        "\n"
+        "An agent that has answered begins a new session with the same prompt. An agent that was interrupted\n"
+        "continues its work. If an agent asked a question, retry is refused. Answer with\n"
+        "`outlive agent --resume ID -- ANSWER`."
     ),
     options=(
         Option(

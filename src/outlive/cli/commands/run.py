@@ -120,6 +120,8 @@ def _say_what_the_key_did(home: Home, launched: Launched, key: str) -> None:
     found, shown = find(home, [launched.task], launch_adopter)[0], visible(key)
     if not launched.started:
         again = "" if found.state in LIVE else f"; `outlive retry {found.id}` starts it again"
+        if found.has_asked:
+            again = f"; `outlive agent --resume {found.id} -- ANSWER` answers the question of its agent"
         sys.stderr.write(
             f"note: nothing was started: task {found.id} has the key '{shown}' and is {found.state}{again}\n"
         )
@@ -243,7 +245,7 @@ COMMAND = Command(
             name="--key",
             metavar="KEY",
             help="start nothing if a task with this key runs, waits or has succeeded; "
-            "if the task ended otherwise, retry the task",
+            "if the task ended otherwise, retry the task, but refuse if its agent asked a question",
         ),
         Option(
             name="--key-scope",

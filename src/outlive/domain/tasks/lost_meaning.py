@@ -39,6 +39,11 @@ def lost_clause(attempt: Attempt) -> str:
 
 
 def lost_hint(task: Task) -> str:
-    """Return the hint that names the `outlive` command to start a lost task again."""
+    """Return the hint that names the `outlive` command to start a lost task again.
+
+    If the agent of the task asked a question, the hint names the command that answers.
+    """
+    if task.has_asked:
+        return f"`outlive agent --resume {task.id} -- ANSWER` answers its question"
     may_run_again = not has_begun(task.current) or task.launch.retries > 0
     return "`outlive retry --lost` starts it again" if may_run_again else f"`outlive retry {task.id}` starts it again"

@@ -188,6 +188,11 @@ class Task(Value):
         """The state of the newest attempt."""
         return self.current.state
 
+    @property
+    def has_asked(self) -> bool:
+        """Whether the newest attempt ended with a question of its agent."""
+        return self.current.agent is not None and self.current.agent.agent_class == "asked"
+
 
 class History(Value):
     """The changes of state, evidence, notices and deliveries of a task."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from outlive.keeper.plan import Plan
 
 _LONGEST_PAUSE_S = 3600.0
-_GO_ON = "The previous attempt was interrupted. Continue where it stopped."
 
 
 def begin_next(plan: Plan, files: AttemptFiles, result: AgentResult, row: Attempt) -> Attempt:
@@ -109,8 +108,12 @@ def first_start(request: AgentRequest) -> AgentStart:
 
     The attempt uses the first candidate, in a new session or in the session that the user resumes.
     """
-    candidate = request.candidates[0]
-    if request.resume is not None:
+    return _begun_anew(request, request.candidates[0])
+
+
+def _begun_anew(request: AgentRequest, candidate: Candidate) -> AgentStart:
+    """Return the start of an attempt that continues no earlier attempt."""
+    if request.resume is not None and candidate.client == request.candidates[0].client:
         return AgentStart(
             client=candidate.client,
             model=candidate.model,
@@ -123,13 +126,21 @@ def first_start(request: AgentRequest) -> AgentStart:
 
 
 def next_start(
-    launch: Launch, last: AttemptFiles, result: AgentResult, unavailable: Collection[tuple[str, str | None]]
+    launch: Launch,
+    last: AttemptFiles,
+    result: AgentResult,
+    unavailable: Collection[tuple[str, str | None]],
+    *,
+    was_interrupted: bool = True,
 ) -> tuple[AgentStart, str]:
     """Return the client, model and session of the next attempt, and its prompt.
 
     If the model was unavailable, the next candidate is tried. Otherwise the same candidate is tried again. If the
     failed attempt has called tools, the next attempt continues this work. If the client is the same, the
     session is continued, too. A different client begins a new session, with a prompt that mentions the failed attempt.
+
+    If the last attempt has answered, its work is done. Then the next attempt begins as the first attempt began.
+    `was_interrupted` is False if a limit or a refused request ended the last attempt.
     """
     request, before = launch.agent, read_start(last)
     assert request is not None  # noqa: S101 - this function is called only for agent tasks, which have a request
@@ -138,17 +149,22 @@ def next_start(
     if result.agent_class == "unavailable":
         chosen = next_candidate(request.candidates, failed, unavailable)
     prompt = read_prompt(last.bundle)
+    if result.agent_class == "answered":
+        return _begun_anew(request, chosen), prompt
     session = result.session or (before.session if before else None)
     has_worked = result.calls > 0
     is_forgotten = has_forgotten_session(last, result)
+    how = "was interrupted" if was_interrupted else "ended without an answer"
     is_known = chosen.client == result.client and not is_forgotten
     if is_known and session is not None and (has_worked or (before and before.is_resumed)):
-        # If Outlive itself chose to continue the session, the session already contains the prompt.
-        return _continued(chosen, session, before, result), _GO_ON if has_worked or last.number > 1 else prompt
+        # An attempt that has called tools has read its prompt. Otherwise the prompt is sent again, because the session
+        # may not contain it.
+        again = f"The previous attempt {how}. Continue where it stopped." if has_worked else read_prompt(last.path)
+        return _continued(chosen, session, before, result), again
     note = ""
     if has_worked or is_forgotten:
         note = (
-            f"\n\n(An earlier attempt at this, by {failed.name}, was interrupted."
+            f"\n\n(An earlier attempt at this, by {failed.name}, {how}."
             f" `outlive transcript {launch.id} --tools` shows what it has done.)"
         )
     return _new_session(request, chosen), prompt + note

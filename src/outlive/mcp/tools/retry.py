@@ -50,7 +50,8 @@ TOOL = Tool(
     title="Try a background task again",
     description=(
         "Start a new attempt of a task that has ended: the same command and directory under the same id. Earlier "
-        "attempts keep their output and ending. This tool refuses in the same cases as `run`."
+        "attempts keep their output and ending. This tool refuses in the same cases as `run`, and if an agent ended "
+        "with a question: `agent` with `resume` answers."
     ),
     takes=Retry,
     act=retry,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from outlive.agents.adapter import Adapter
     from outlive.bundle.home import Home
     from outlive.domain.agents.agent_settings import AgentSettings
     from outlive.domain.agents.request import Candidate
@@ -206,7 +207,9 @@ def _find_resumed(home: Home, text: str) -> _Resumed:
     if attempt.agent.session is None:
         raise UserError(
             f"task {task.id} has no session: the task ended before its client had begun a session",
-            f"`outlive retry {task.id}` runs the agent again",
+            "launch a new agent with the answer in its prompt"
+            if task.has_asked
+            else f"`outlive retry {task.id}` runs the agent again",
         )
     cost, tokens = used_by_session(home, attempt.agent.client, attempt.agent.session)
     return _Resumed(
@@ -322,18 +325,40 @@ def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
                 f"the prompt begins with '-', and the client {one.client} gets the prompt as an argument",
                 "begin the prompt with a word, because the client would read it as an option",
             )
-        if agent.budget_usd is not None and not adapter.reports_cost:
-            raise UserError(
-                f"the client {one.client} does not report what a run costs, so a budget cannot be enforced",
-                "give --max-turns instead of --budget",
-            )
-        if agent.max_tokens is not None and not adapter.reports_tokens:
-            raise UserError(
-                f"the client {one.client} does not report its tokens before its end, so no limit can be enforced",
-                "give --max-turns instead of --max-tokens",
-            )
+        _check_model(agent, one.client, adapter)
+        _check_limits(agent, one.client, adapter)
         if agent.resume is not None and not adapter.can_resume:
             raise UserError(f"the client {one.client} cannot continue a session", "leave out --resume")
+
+
+def _check_model(agent: AgentRequest, client: str, adapter: Adapter) -> None:
+    """Raise `UserError` if a client has a model, but no argument to name it."""
+    model = next((one.model for one in agent.candidates if one.client == client and one.model is not None), None)
+    if model is not None and not adapter.takes_model:
+        raise UserError(
+            f"the client {client} cannot be told to use the model {one_line(model, 60)}: it has no model_arguments",
+            f"leave out the model (an option or a setting), or set agents.clients.{client}.model_arguments",
+        )
+
+
+def _check_limits(agent: AgentRequest, client: str, adapter: Adapter) -> None:
+    """Raise `UserError` for a limit on something that a client does not report."""
+    instead = "give --max-turns instead of" if adapter.counts_turns else "leave out"
+    if agent.budget_usd is not None and not adapter.reports_cost:
+        raise UserError(
+            f"the client {client} does not report what a run costs, so a budget cannot be enforced",
+            f"{instead} --budget (in the settings: budget_usd)",
+        )
+    if agent.max_tokens is not None and not adapter.reports_tokens:
+        raise UserError(
+            f"the client {client} does not report its tokens before its end, so no limit can be enforced",
+            f"{instead} --max-tokens (in the settings: max_tokens)",
+        )
+    if agent.max_turns is not None and not adapter.counts_turns:
+        raise UserError(
+            f"the client {client} does not report its turns, so a limit of turns cannot be enforced",
+            f"leave out --max-turns (in the settings: max_turns), or describe agents.clients.{client}.lines.tool",
+        )
 
 
 def _command(agent: AgentRequest, prompt: str, environ: Mapping[str, str]) -> Command:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from outlive.agents.find_adapter import adapter_of
 from outlive.agents.read_attempt import read_attempt, result_of_attempt
 from outlive.bundle.agent_files import read_prompt, read_start, trace_decision, write_prompt, write_start
 from outlive.bundle.attempt import AttemptFiles
@@ -133,13 +134,20 @@ def session_is_taken(task: str, session: str) -> Conflict:
 def begin_again(home: Home, task: Task, files: AttemptFiles, environ: Mapping[str, str]) -> AgentStart:
     """Write and return the start of an ended agent's next attempt.
 
-    If the worktree of the agent was removed, the worktree is made again. Raises OSError if the files cannot be written.
+    If the worktree of the agent was removed, the worktree is made again. Raises OSError if the files cannot be written,
+    and `Conflict` if the last attempt ended with a question.
     """
     request = task.launch.agent
     assert request is not None  # noqa: S101 - the caller calls this function only for agent tasks
     last = AttemptFiles(files.bundle, task.current.number)
     result, unavailable = _last_result(task, last), unavailable_models(home)
-    start, prompt = next_start(task.launch, last, result, unavailable)
+    if result.agent_class == "asked":  # not `task.has_asked`, because the result may have been read only now
+        raise _waits_for_answer(task, request, result)
+    was_interrupted = result.agent_class != "refused" and (
+        # An attempt that was stopped at a limit has failed. Its state is another one if the user ended it.
+        result.agent_class != "stopped" or task.state in ("cancelled", "timed_out")
+    )
+    start, prompt = next_start(task.launch, last, result, unavailable, was_interrupted=was_interrupted)
     if start.is_resumed and start.session is not None:
         cost, tokens = used_by_session(home, start.client, start.session)
         start = start.but(cost_before_usd=cost, tokens_before=tokens)
@@ -148,6 +156,20 @@ def begin_again(home: Home, task: Task, files: AttemptFiles, environ: Mapping[st
     write_start(files, start, prompt)
     trace_next_attempt(files, request, result, start, unavailable, cause="retry")
     return start
+
+
+def _waits_for_answer(task: Task, request: AgentRequest, result: AgentResult) -> Conflict:
+    """Return the error for a new attempt of an agent that has asked a question.
+
+    A new attempt would have to go on without the answer, or would ask the same question.
+    """
+    can_resume = result.session is not None and adapter_of(request, result.client).can_resume
+    return Conflict(
+        f"the agent of task {task.id} asked a question, and a new attempt would not have the answer",
+        f"`outlive agent --resume {task.id} -- ANSWER` answers, `outlive result {task.id}` shows the question"
+        if can_resume
+        else f"launch a new agent with the answer in its prompt; `outlive result {task.id}` shows the question",
+    )
 
 
 def _last_result(task: Task, files: AttemptFiles) -> AgentResult:

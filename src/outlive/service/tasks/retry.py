@@ -72,11 +72,13 @@ def lost_tasks(home: Home, project: str | None) -> list[Task]:
     """Return the lost tasks that are safe to run again, the oldest first.
 
     Such a task never began, or was launched with `--retries`. Every other lost task may have done part of its work, so
-    the user must decide.
+    the user must decide. A task whose agent asked a question needs the user's answer.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         lost = ledger.tasks(Selection(project=project, states=("lost",)))
-        revivable = [task for task in lost if task.launch.retries > 0 or never_began(ledger, task)]
+        revivable = [
+            task for task in lost if not task.has_asked and (task.launch.retries > 0 or never_began(ledger, task))
+        ]
     return revivable[::-1]
 
 
