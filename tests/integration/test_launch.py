@@ -265,7 +265,13 @@ def test_run_wait_prints_the_id_when_it_is_interrupted(bench: Bench) -> None:
     """The progress line with the id is erased, and the task goes on. So the user needs the id."""
     command = bench.command("run", "--wait", "30s", "echo begun; sleep 30")
     with subprocess.Popen(
-        command, env=bench.env, cwd=bench.project, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        # A shell lets the commands that it starts in the background ignore SIGINT, perhaps also this test.
+        ["env", "--default-signal=INT", *command],
+        env=bench.env,
+        cwd=bench.project,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as launcher:
         task = wait_until(lambda: next((t["id"] for t in bench.json("list")["tasks"]), None), "the task")
         wait_until(lambda: bench.show(task)["output"]["bytes"], "the begin of the wait")
