@@ -2,8 +2,8 @@
 
 The worktree is added before the launch. At the end of the task, the worktree is removed if nothing in it has changed.
 It lies below the state directory, on a branch that is named after the task. A task that continues the session of an
-ended task works in the worktree of that task. Outlive runs the git program of the user,
-but git runs no hook of the repository.
+ended task works in the worktree of that task. Outlive runs the git program of the user, but git runs no hook of the
+repository.
 """
 
 from __future__ import annotations
