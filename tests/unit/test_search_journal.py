@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from outlive.domain.effects.replay.replay import Replay
 from outlive.observe.journal import escaped, fields_of
-from outlive.observe.search_journal import JournalSearch, around_of, as_written
+from outlive.observe.search_journal import JournalSearch, around_of, as_written, names_any
 
 if TYPE_CHECKING:
     from outlive.domain.effects.left_open import LeftPath
@@ -105,3 +105,34 @@ def test_journal_search_finds_changes_in_the_worktrees_of_agents() -> None:
     lines = ["1\tbegin\t0\t-\t/home\t/home/.git\t\n", *(f"2\twrite\t7\tfa\t{path}\n" for path in (own, worktree))]
     search = JournalSearch(["".join(lines).encode()], "/home/outlive", "/home/outlive/worktrees")
     assert search.changed == [worktree.encode()]
+
+
+@given(STEPS)
+def test_names_any_misses_no_change_that_a_search_finds(steps: list[tuple[str, str, str]]) -> None:
+    """The search of the bytes finds every line that the search of the fields finds."""
+    tree = Tree()
+    for step in steps:
+        tree.step(*step)
+    text = "".join(tree.lines).encode()
+    search = JournalSearch([text], "/home/outlive", "/home/outlive/worktrees")
+    for path in (as_written(path) for _, path, _ in steps):
+        if any(above in search.changed for above in around_of(path)):
+            assert names_any(text, [path, b"/elsewhere/x"]), path
+
+
+def test_names_any_finds_changes_at_above_and_below_a_path() -> None:
+    """A path whose name only begins like the name of a changed path is not found."""
+    lines = ["1\tbegin\t0\t-\t/r\t/r/.git\t\n", "2\texec\t7\t-\tcat /r/d/f\t/r/e\t0\n", "3\twrite\t7\tfa\t/r/d/f\n"]
+    text = "".join([*lines, "4\trename\t7\td1\t/r/x\t0\t/r/y\n"]).encode()
+    for found in (b"/r", b"/r/d", b"/r/d/", b"/r/d/f", b"/r/d/f/below", b"/r/x/a", b"/r/y", b"/r/y/a/b"):
+        assert names_any(text, [b"/r/d/other", found]), found
+    for other in (b"/r/d/fa", b"/r/d/", b"/r/e", b"/r/xa", b"/q/d/f", b"/r/d/g/f"):
+        assert names_any(text, [other]) == (other == b"/r/d/"), other
+
+
+def test_search_skips_lines_that_were_not_written_to_their_end() -> None:
+    """A torn line ends with a zero byte, and the last line may have no end."""
+    text = (
+        b"1\tbegin\t0\t-\t/r\t/r/.git\t\n2\twrite\t7\tfa\t/r/torn\0\n3\twrite\t7\tfa\t/r/whole\n4\twrite\t7\tfa\t/r/ha"
+    )
+    assert JournalSearch([text], "/home/outlive", "/home/outlive/worktrees").changed == [b"/r/whole"]

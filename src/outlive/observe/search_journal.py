@@ -25,6 +25,7 @@ _BEGINNINGS = frozenset((b"begin", b"watch", b"further"))
 _KEPT = _BEGINNINGS | {b"unobserved", b"unseen"}
 _WORDS = frozenset((b"gap", b"connect", b"look", b"final"))
 _PROGRAMS = frozenset((b"exec", b"fork"))
+_ONE_PATH = frozenset((b"write", b"remove"))  # nearly all lines of a long journal
 _NO_CHANGES = _BEGINNINGS | _PROGRAMS
 # A path whose first state was unknown or a special file never counts as changed.
 _NEVER_MISSED = frozenset((b"?", b"-", b"s"))
@@ -53,8 +54,8 @@ class JournalSearch:
             self._lines = [
                 fields
                 for text in texts
-                for line in text.split(b"\n")[:-1]
-                if line[-1:] != b"\0" and len(fields := line.split(b"\t")) >= 5
+                for fields in [line.split(b"\t") for line in _whole_lines(text)]
+                if len(fields) >= 5
             ]
             self._firsts = self._find_firsts()
         finally:
@@ -105,7 +106,7 @@ class JournalSearch:
 
     def _find_changed(self) -> list[bytes]:
         tops, gits, kept = self._places()
-        around = {above for top in tops for above in around_of(top)}
+        kept_or_above = kept | {above for top in tops for above in around_of(top)}
         below = tuple(top + b"/" for top in tops)
         in_gits = tuple(git + b"/" for git in gits)
         # After a directory was moved away, a path below the old name may be first recorded as absent, although the path
@@ -117,12 +118,11 @@ class JournalSearch:
             if state not in _NEVER_MISSED
             and (state != _ABSENT or path.startswith(left) or path in kept)
             and (
-                path in kept
-                or path in around
+                path in kept_or_above
                 or (
                     path.startswith(below)
                     and not path.startswith(in_gits)
-                    and (path.startswith(self._worktrees) or not path.startswith(self._ignored))
+                    and (not path.startswith(self._ignored) or path.startswith(self._worktrees))
                 )
             )
         ]
@@ -132,6 +132,9 @@ class JournalSearch:
         firsts: dict[bytes, bytes] = {}
         for number, fields in enumerate(self._lines):
             operation = fields[1]
+            if operation in _ONE_PATH and len(fields) == 5:
+                firsts.setdefault(fields[4], fields[3])
+                continue
             if operation in _PROGRAMS:
                 at = 4 if operation == b"fork" else 6
                 self._programs.setdefault(fields[2], []).append((number, fields[at] if len(fields) > at else b""))
@@ -205,12 +208,12 @@ def names_any(text: bytes, paths: Iterable[bytes]) -> bool:
     A change of a directory above a path, or of a file below a path, counts, too. The bytes are searched without reading
     every line, so the result may be True without such a change.
     """
-    for path in paths:
-        names = [path.rstrip(b"/") + end for end in (b"\t", b"\n", b"/")]
-        names += [above + end for above in around_of(path.rpartition(b"/")[0]) for end in (b"\t", b"\n")]
-        if any(_is_in_a_change(text, b"\t" + name) for name in names):
-            return True
-    return False
+    paths = {path.rstrip(b"/") for path in paths}
+    # Each search reads the whole journal, so a directory above several paths is searched for only once.
+    above = {each for path in paths for each in around_of(path.rpartition(b"/")[0])}
+    names = [path + end for path in paths for end in (b"\t", b"\n", b"/")]
+    names += [each + end for each in above - paths for end in (b"\t", b"\n")]
+    return any(_is_in_a_change(text, b"\t" + name) for name in names)
 
 
 def _is_in_a_change(text: bytes, wanted: bytes) -> bool:
@@ -223,6 +226,12 @@ def _is_in_a_change(text: bytes, wanted: bytes) -> bool:
             return True
         at = text.find(wanted, end) if end >= 0 else -1
     return False
+
+
+def _whole_lines(text: bytes) -> list[bytes]:
+    """Return the lines that were written to their end, without the ones that end with a zero byte."""
+    lines = text.split(b"\n")[:-1]
+    return [line for line in lines if line[-1:] != b"\0"] if b"\0" in text else lines
 
 
 def read_texts(files: Sequence[str]) -> list[bytes]:

@@ -94,15 +94,13 @@ def _may_concern(known: LeftPathsIndex, home: Home, event: Event) -> bool:
     paths = _paths(event) if event.command is None else list(named_in(event.command, event.cwd))
     if windows.may_concern(place for path in paths for place in (path, *places_on_the_way(path))):
         return True
-    if event.command is None:
+    if event.command is None or names_all_it_reads(event.command):
         return False
     from outlive.service.tasks.launch_context import project_of  # noqa: PLC0415
 
     project, told = [project_of(event.cwd)], session_files.word(home, event.session, _told(event))
     is_news = told != known.name and known.may_concern(project)
-    if (not is_news and not windows.is_running_in(project)) or names_all_it_reads(event.command):
-        return False
-    return _may_touch(windows, event)
+    return (is_news or windows.is_running_in(project)) and _may_touch(windows, event)
 
 
 def _own_task() -> str | None:
