@@ -455,6 +455,16 @@ def test_invalid_agent_command_starts_no_task(agents: Agents, words: tuple[str, 
     assert agents.bench.json("list", "--all")["tasks"] == []
 
 
+def test_agent_starts_on_its_fallback_when_the_first_client_is_not_installed(agents: Agents) -> None:
+    """The missing client is left out, and the trace says why the fallback is first. An installed client comes first."""
+    agents.bench.env["PATH"] = "/usr/bin:/bin"
+    ended = agents.ended("answer one", options=("--client", "codex", "--fallback", "other:one", "--trace"))
+    assert (ended["state"], ended["agent"]["client"], ended["agent"]["model"]) == ("succeeded", "other", "one")
+    assert "because codex is not installed" in str(agents.decisions(ended["id"]))
+    both = agents.ended("answer one", options=("--client", "bot", "--fallback", "other:one", "--trace"))
+    assert both["agent"]["client"] == "bot"
+
+
 def test_same_key_is_the_same_agent_and_another_prompt_is_refused(agents: Agents) -> None:
     """A second launch with the same key and prompt returns the first task.
 

@@ -56,6 +56,9 @@ def _refused(done: subprocess.CompletedProcess[str], code: int, said: str) -> No
         (("run", "--description", "--", "true"), "--description needs a value"),
         (("list", "--limit", "-3"), "--limit cannot be '-3'"),
         (("list", "--state", "done"), "--state cannot be 'done'"),
+        (("list", "--state", "runing"), "did you mean running?"),
+        (("session", "begn"), "did you mean begin?"),
+        (("session", "begin", "x.py"), "only edited takes paths"),
         (("list", "--all=yes"), "--all takes no value"),
         (("mcp", "--http", "99999"), "--http cannot be '99999'"),
         (("fly",), "there is no command 'fly'"),
@@ -65,6 +68,24 @@ def test_wrong_usage_exits_with_two(bench: Bench, words: tuple[str, ...], said: 
     """Each wrong command line prints an error that names the mistake, exits with 2 and starts no task."""
     _refused(bench.run(*words), 2, said)
     assert bench.json("list", "--all")["tasks"] == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("OUTLIVE_OBSERVE", "syscals"), ("OUTLIVE_MAX_DISK", "lots")])
+def test_launch_is_refused_when_a_variable_has_a_wrong_value(bench: Bench, name: str, value: str) -> None:
+    """The error names the environment variable and its value. An empty value counts as not set."""
+    _refused(bench.run("run", "true", env={name: value}), 2, name)
+    assert value in bench.run("run", "true", env={name: value}).stderr
+    assert bench.json("list", "--all")["tasks"] == []
+    assert bench.run("run", "true", env={name: ""}).returncode == 0
+
+
+def test_wait_and_inbox_note_a_session_that_is_not_recorded(bench: Bench) -> None:
+    """A misspelled `--session` is named on stderr, and the exit code stays 0, as for a session without tasks."""
+    bench.launch("true", "--session", "s-1")
+    for words in (("wait", "--session", "s-2"), ("inbox", "--session", "s-2")):
+        done = bench.run(*words)
+        assert (done.returncode, done.stderr) == (0, "note: no session s-2 is recorded in this project\n"), words
+        assert bench.run(*words[:-1], "s-1").stderr == "", words
 
 
 def test_ambiguous_id_prefix_is_refused(bench: Bench) -> None:

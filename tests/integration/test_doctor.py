@@ -41,7 +41,7 @@ def test_doctor_reports_every_path_that_works(bench: Bench, user: Path, client: 
 
     It leaves no task running.
     """
-    assert examined(bench, client)["hooks"]["why"] == "not installed"
+    assert examined(bench, client)["hooks"]["why"] == f"Outlive is not installed in {client}"
     bench.ok("install", "--client", client, "--yes")
     found = examined(bench, client)
     works = {what: each["works"] for what, each in found.items()}
@@ -62,7 +62,7 @@ def test_doctor_hints_at_install_only_for_clients_that_exist(bench: Bench, user:
     """A user without Cursor gets no hint to install Outlive into Cursor."""
     (user / ".gemini").mkdir()
     found = bench.json("doctor")["findings"]
-    hints = {each["of"]: each["hint"] for each in found if each["why"] == "not installed"}
+    hints = {each["of"]: each["hint"] for each in found if each["why"].startswith("Outlive is not installed")}
     absent = dict.fromkeys(("claude", "codex", "opencode", "openclaw", "cursor"), "")
     assert hints == {**absent, "gemini": "outlive install --client gemini"}
 

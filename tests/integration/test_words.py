@@ -98,12 +98,22 @@ def test_list_shows_commands_directories_and_what_queued_tasks_wait_for(bench: B
     lines = [line.rstrip() for line in terminal.text.splitlines() if line.strip()]
     assert max(map(len, lines)) <= 80
     assert lines[1].split()[-3:] == [".", "echo", "mine"]
-    assert lines[2] == f"  > waits for {holder} (under l)"
+    assert lines[2] == f"  > waits for its turn in l, after {holder}"
     assert lines[3].endswith("deep  sleep 60 (holds it)")
     assert str(bench.project)[-15:] in bench.ok("list", "--all")
-    assert f"waiting   waits for {holder} (under l)" in bench.ok("show", waiting)
+    assert f"waiting   waits for its turn in l, after {holder}" in bench.ok("show", waiting)
     document = bench.show(waiting)["waiting_for"]
     assert (document["tasks"], document["names"], bench.show(holder)["waiting_for"]) == ([holder], ["l"], None)
+
+
+def test_list_shows_what_an_ended_task_left_running(bench: Bench) -> None:
+    """The line below an ended task names the process and its command."""
+    task = bench.launch("sleep 61 & sleep 62 & echo started")
+    bench.ok("wait", task)
+    (below,) = (line for line in bench.ok("list").splitlines() if line.startswith("  > "))
+    first, *others = bench.show(task)["left_running"]
+    assert len(others) == 1
+    assert below == f"  > left running: process {first['pid']} and 1 more: {first['command']}"
 
 
 def test_task_that_never_began_is_shown_without_effects_and_duration(bench: Bench) -> None:

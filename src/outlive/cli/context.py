@@ -98,6 +98,21 @@ def own_session(given: str | None) -> str:
     return found
 
 
+def note_unknown_session(home: Home, given: str | None) -> None:
+    """Print a note to stderr if the session that an option names is not recorded in this project.
+
+    This is no error, because a client may ask for the notices of a session that has just begun.
+    """
+    if given is None:
+        return
+    from outlive.service.sessions.lineage import number_of  # imported here, because a launch does not need it
+
+    if number_of(home, given, project()) is None:
+        from outlive.domain.text.sanitize import one_line
+
+        print(f"note: no session {one_line(given, 60)} is recorded in this project", file=sys.stderr)
+
+
 def begin_trace(*, wanted: bool) -> None:
     """Write every later decision about a session to a trace file, if `wanted` is set."""
     if wanted:

@@ -140,7 +140,10 @@ def _next_word(command: Command, option: Option, queue: list[str], known: Collec
 
 def _value(option: Option, text: str) -> Any:
     if option.choices and text not in option.choices:
-        raise UserError(f"{option.name} cannot be {text!r}", f"give one of: {', '.join(option.choices)}")
+        from outlive.domain.text.nearest import did_you_mean
+
+        hint = did_you_mean(text, option.choices, f"give one of: {', '.join(option.choices)}")
+        raise UserError(f"{option.name} cannot be {text!r}", hint)
     try:
         return option.parse(text)
     except ValueError:

@@ -47,6 +47,8 @@ def act(given: Given) -> int:
             print_json({"notices": notice_documents(home, claimed.tellings, told_to), "more": claimed.more})
         else:
             _print(text_of(home, claimed.tellings, told_to, claimed.more))
+        if claimed.owed is None:
+            context.note_unknown_session(home, given.session)
         _presented(claimed, given)
     return 0
 

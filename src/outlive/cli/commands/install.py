@@ -14,6 +14,7 @@ from outlive.domain.text.sanitize import shown
 from outlive.install.apply import check_possible, diff, install, plan_install
 from outlive.install.clients.registry import CLIENTS, chosen, targets_of
 from outlive.install.config.backup import PLUGIN as PLUGIN_RECORD
+from outlive.install.outlive_command import command_path, mcp_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,6 +124,10 @@ def _print_outcome(plans: Plans, done: str) -> None:
     for change in plans.changes:
         if change.left_out:
             print(change.left_out)
+    if done == "installed" and plans.made:
+        if mcp_words() is None:
+            print("no MCP server was added, because its packages are not installed: pip install 'outlive[mcp]'")
+        print(f"the clients will call {command_path()}; if you move or delete it, run `outlive install` again")
     outcome = f"{done}; it takes effect in new sessions" if done else "nothing was changed"
     for is_wanted, how in ((True, outcome), (False, "nothing to change")):
         names = [name for name, changes in plans.made if is_wanted == any(not each.is_none for each in changes)]

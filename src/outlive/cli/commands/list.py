@@ -85,7 +85,8 @@ def _foreign(home: Home, given: Given) -> list[ClientTask]:
 def _print_table(home: Home, tasks: Sequence[Task], now: datetime, *, of_all: bool) -> None:
     """Print one line for each task.
 
-    A running, lost or waiting task may get a second line: its last output, or why it was lost or waits.
+    A task may get a second line: the last output of a running task, why a task was lost or waits, or the processes
+    that an ended task left running.
     """
     rows = [
         (
@@ -133,6 +134,9 @@ def _below(home: Home, task: Task) -> str:
         return last_line(home, task)
     if task.state == "lost":
         return f"lost: {lost_clause(task.current)}"
+    if left := task.current.left_running:
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        return f"left running: process {left[0].pid}{more}: {one_line(left[0].command, 120)}"
     waiting = waiting_for(home, task)
     return "" if waiting is None else waiting.text
 

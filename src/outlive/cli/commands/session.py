@@ -11,6 +11,7 @@ from outlive.cli.parser import Command, Given, Option, whole_number
 from outlive.domain.errors import UserError
 from outlive.domain.parse_time import moment_of
 from outlive.domain.sessions.session import SOURCES, SessionStart
+from outlive.domain.text.nearest import did_you_mean
 from outlive.domain.text.sanitize import one_line
 from outlive.domain.timestamps import iso
 from outlive.keeper.spawn import launch_adopter
@@ -35,9 +36,10 @@ def act(given: Given) -> int:
     """Run `begin`, `end`, `list` or `edited`, whichever the first word names."""
     verb = given.words[0] if given.words else ""
     if verb not in _VERBS or (len(given.words) > 1) != (verb == "edited"):
+        otherwise = "`outlive session --help` explains these words"
         raise UserError(
             f"session takes one of {', '.join(_VERBS)}; only edited takes paths",
-            "`outlive session --help` explains these words",
+            otherwise if verb in _VERBS else did_you_mean(verb, _VERBS, otherwise),
         )
     context.begin_trace(wanted=given.trace)
     verbs = {"begin": _begin, "end": _end, "list": _list, "edited": _edited}
@@ -172,7 +174,11 @@ COMMAND = Command(
         "about background tasks. If there is nothing to report, it prints nothing. `end` ends the session's\n"
         "foreground tasks; its background tasks continue. If the session's process (--pid) is gone, the session is\n"
         "over, even if its end was not reported. `edited` records which files the session changed itself. If a\n"
-        "task changed the same files, the report of its ending names them."
+        "task changed the same files, the report of its ending names them.\n\n"
+        "`list` prints one line for each session. LINEAGE is a name that a session shares with all sessions that\n"
+        "continue it. ALIVE says whether the process of the client still runs: `yes`, `gone`, `unknown` if the client\n"
+        "named no process, or `ended` if the session reported its end. OWED counts the notices that the session has\n"
+        "not received yet."
     ),
     options=(
         Option(

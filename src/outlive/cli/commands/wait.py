@@ -60,6 +60,7 @@ def act(given: Given) -> int:
             print(ending_line(task, now))
         if not ids:
             print("no task is running")
+            context.note_unknown_session(home, given.session)
         if not in_time:
             left = [task.id for task in after if task.current.settled_at is None]
             print(f"still running: {', '.join(left)}", file=sys.stderr)

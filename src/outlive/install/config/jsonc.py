@@ -358,5 +358,5 @@ class _Reader:
         self.at += 1
 
     def wrong(self) -> UserError:
-        line = self.text.count("\n", 0, self.at) + 1
+        line = self.text[: self.at].rstrip("\n").count("\n") + 1  # a text that ends too early is wrong in its last line
         return UserError(f"it is not valid JSON at line {line}", "correct the file first; nothing was changed")

@@ -130,7 +130,7 @@ class Canary:
         hooks = installed_hooks(client, self._environ)
         if not hooks:
             hint = f"outlive install --client {client}" if client in present(self._environ) else ""
-            yield Finding(of=client, what="hooks", works=None, why="not installed", hint=hint)
+            yield Finding(of=client, what="hooks", works=None, why=f"Outlive is not installed in {client}", hint=hint)
             return
         called = self._is_called(client)
         yield called

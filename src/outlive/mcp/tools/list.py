@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from outlive.domain.tasks.lifecycle import LIVE
 from outlive.domain.tasks.task_json import duration_s
@@ -29,7 +29,11 @@ State = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_
 class List(Arguments):
     """The arguments of `list`."""
 
-    state: Annotated[list[State], Field(description="list only tasks in these states")] = []
+    state: Annotated[
+        list[State],
+        BeforeValidator(lambda given: [given] if isinstance(given, str) else given),  # models often write one word
+        Field(description="list only tasks in these states"),
+    ] = []
     group: Annotated[str | None, Field(description="list only tasks of this group")] = None
     session: Annotated[str | None, Field(description="list only tasks that this session launched")] = None
     limit: Annotated[int, Field(ge=1, le=100, description="list at most N tasks")] = 20

@@ -31,6 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+    from typing import Any
 
     from outlive.agents.adapter import Adapter
     from outlive.bundle.home import Home
@@ -101,7 +102,7 @@ def plan_agent(home: Home, wanted: WantedAgent, request: Request) -> Request:
         _check_not_open(home, resumed.session, client, project_of(request.cwd))
         wanted = wanted.but(client=client, model=wanted.model or resumed.model)
         request = request.but(cwd=_cwd_of_resumed(request.cwd, resumed))
-    candidates, why = _candidates(home, settings, wanted, project_of(request.cwd), is_resumed=resumed is not None)
+    candidates, why = _candidates(home, settings, wanted, request, is_resumed=resumed is not None)
     limits = settings.limits_of(wanted.category)
     agent = AgentRequest(
         candidates=candidates,
@@ -160,21 +161,29 @@ def _check_lineage(environ: dict[str, str]) -> None:
 
 
 def _candidates(
-    home: Home, settings: AgentSettings, wanted: WantedAgent, project: str, *, is_resumed: bool
+    home: Home, settings: AgentSettings, wanted: WantedAgent, request: Request, *, is_resumed: bool
 ) -> tuple[tuple[Candidate, ...], str]:
     """Return the pairs of client and model to try, and why the first pair is first.
 
-    If the first pair was unavailable recently, all pairs that were unavailable come last. If the agent continues a
-    session, the order stays unchanged.
+    Pairs whose client is not installed are left out, unless no client is installed. If the first pair was unavailable
+    recently, all pairs that were unavailable come last. If the agent continues a session, all pairs are kept in their
+    order.
     """
-    client, model, category = wanted.client, wanted.model, wanted.category
+    client, model, category, project = wanted.client, wanted.model, wanted.category, project_of(request.cwd)
     choice = choice_of(settings, client=client, model=model, category=category, project=project)
     found = choose(settings, client=client, model=model, fallback=wanted.fallback, category=category, project=project)
     unavailable = unavailable_models(home)
-    reachable = [one for one in found if (one.client, one.model) not in unavailable]
     # A session can be continued only by its own client, so the session's model is tried first even if it was
     # unavailable recently.
-    if is_resumed or not reachable or found[0] in reachable:
+    if is_resumed:
+        return found, f"{found[0].name}, by the {choice.model_from}"
+    tables = tables_of(settings, found)
+    installed = tuple(one for one in found if _find_program(one.client, tables, request)[1])
+    if installed and found[0] not in installed:
+        return installed, f"{installed[0].name}, because {found[0].client} is not installed"
+    found = installed or found
+    reachable = [one for one in found if (one.client, one.model) not in unavailable]
+    if not reachable or found[0] in reachable:
         return found, f"{found[0].name}, by the {choice.model_from}"
     passed = [one for one in found if one not in reachable]
     return (*reachable, *passed), f"{reachable[0].name}, because {found[0].name} was unavailable lately"
@@ -311,11 +320,10 @@ def _worktree(wanted: WantedAgent, request: Request, resumed: _Resumed | None) -
 
 def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
     """Raise `UserError` if a client is not installed or cannot do what the user wants."""
-    path = request.surroundings.environ.get("PATH", os.defpath)
     for one in {each.client: each for each in agent.candidates}.values():
         adapter = new_adapter(one.client, (agent.tables or {}).get(one.client))
-        program = adapter.words()[0]
-        if which(program if "/" not in program else os.path.join(request.cwd, program), path=path) is None:
+        program, is_installed = _find_program(one.client, agent.tables or {}, request)
+        if not is_installed:
             raise UserError(
                 f"the client {one.client} is not installed: there is no program {one_line(program, 60)}",
                 f"install it, name another one (--client), or set agents.clients.{one.client}.command in the settings",
@@ -329,6 +337,13 @@ def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
         _check_limits(agent, one.client, adapter)
         if agent.resume is not None and not adapter.can_resume:
             raise UserError(f"the client {one.client} cannot continue a session", "leave out --resume")
+
+
+def _find_program(client: str, tables: Mapping[str, Any], request: Request) -> tuple[str, bool]:
+    """Return the program that starts a client, and whether the program is installed."""
+    program = new_adapter(client, tables.get(client)).words()[0]
+    path = request.surroundings.environ.get("PATH", os.defpath)
+    return program, which(program if "/" not in program else os.path.join(request.cwd, program), path=path) is not None
 
 
 def _check_model(agent: AgentRequest, client: str, adapter: Adapter) -> None:

@@ -31,6 +31,7 @@ from outlive.service.tasks.start_attempt import hand_over, new_attempt, open_led
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from outlive.bundle.home import Home
@@ -180,6 +181,25 @@ def check_request(request: Request) -> None:
     if request.observe not in OBSERVE:
         raise UserError(f"observe cannot be {request.observe!r}", f"use one of: {', '.join(OBSERVE)}")
     _check_texts(request)
+    _check_variables(request.surroundings.environ)
+
+
+def _check_variables(environ: Mapping[str, str]) -> None:
+    """Raise `UserError` if an environment variable of Outlive has a value that would be ignored later."""
+    observe = environ.get("OUTLIVE_OBSERVE") or "auto"
+    if observe not in OBSERVE:
+        raise UserError(
+            f"the environment variable OUTLIVE_OBSERVE cannot be {observe[:60]!r}",
+            f"unset it, or set it to one of: {', '.join(OBSERVE)}",
+        )
+    if size := environ.get("OUTLIVE_MAX_DISK"):
+        from outlive.domain.text.units import parse_size  # noqa: PLC0415 - imported here, because few users set this variable
+
+        try:
+            parse_size(size)
+        except UserError as error:
+            message = f"the environment variable OUTLIVE_MAX_DISK is wrong: {error.message}"
+            raise UserError(message, error.hint) from None
 
 
 def _check_texts(request: Request) -> None:
@@ -362,8 +382,8 @@ def _plan_launch(request: Request, after: tuple[Dependency, ...], now: datetime)
 
 def _how_to_observe(request: Request) -> Observe:
     """Return the requested way to observe, or the user's default (OUTLIVE_OBSERVE)."""
-    in_general = request.surroundings.environ.get("OUTLIVE_OBSERVE", "auto")
-    return in_general if request.observe == "auto" and in_general in OBSERVE else request.observe  # type: ignore[return-value]
+    in_general = request.surroundings.environ.get("OUTLIVE_OBSERVE") or "auto"
+    return in_general if request.observe == "auto" else request.observe  # type: ignore[return-value]
 
 
 def _enqueue(
