@@ -31,10 +31,13 @@ class AgentResult(Value):
     agent_class: AgentClass | None = None
     """The class of the result. None while the attempt runs."""
     limit: Limit | None = None
-    """The limit of the task at which the client ended the attempt by itself."""
+    """The limit of the task that made the client end the attempt.
+
+    The client itself checked this limit.
+    """
     error: str | None = None
     question: str | None = None
-    """The question of an agent with the class `asked`."""
+    """The question that the agent asks the user. Set only for the class `asked`."""
     turns: int = 0
     calls: int = 0
     """The number of tool calls."""

@@ -1,7 +1,7 @@
-"""A short digest of all tracked files: 1024 hashes, each of a group of files.
+"""A short digest of all tracked files: 1024 hashes, each for a group of files.
 
-For a hundred thousand files, the content ids of all files would take megabytes for each task. The hashes of the groups
-take four kilobytes.
+For a hundred thousand files, a list with an id for each file's content would take megabytes for each
+task. The hashes of the groups take four kilobytes.
 """
 
 from __future__ import annotations

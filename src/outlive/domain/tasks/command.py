@@ -17,7 +17,7 @@ _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 class Command(Value):
-    """The words that are executed, and the text that is shown for them."""
+    """A command: the words that are executed, and the text that is shown for them."""
 
     argv: tuple[str, ...]
     text: str

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 
 POSIX_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
-"""The shells whose command texts can be parsed with the grammar of bash."""
+"""The shells whose commands can be parsed with the grammar of bash."""
 SHELLS = (*POSIX_SHELLS, "fish")
 
 OPENING_KEYWORDS = ("if", "then", "elif", "else", "do", "while", "until", "!", "{")
-"""The words of the shell language that stand before a command."""
+"""The words of the shell language that stand before a command, such as `if`."""
 CLOSING_KEYWORDS = ("fi", "done", "esac", "}")
-"""The words of the shell language that end a compound command."""
+"""The words of the shell language that end a compound command, such as `fi`."""
 
 _PLAIN: Wrapper = {}
 _TIMEOUT: Wrapper = {"takes": "-s -k --signal --kill-after", "operands": 1}
@@ -56,7 +56,8 @@ _CONTAINER: Wrapper = {
     "elsewhere": "container",
 }
 
-# The wrappers by name, or by name and subcommand. A row describes only how the wrapper runs its command.
+# The wrappers by name, or by name and subcommand. An entry describes only how the wrapper runs its
+# command.
 WRAPPERS: dict[str, Wrapper] = {
     "sudo": {
         "takes": "-u -g -h -p -C -D -R -r -t -T -U --user --group --host --prompt --chdir",
