@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def known_of(home: Home, task: Task, number: int | None = None) -> AgentResult | None:
     """Return what is known about an attempt of an agent, such as its model and cost.
 
-    By default, this is the newest attempt. While the attempt runs, the values are those that its keeper recorded about
-    a second ago. Returns None if the task is a command and not an agent.
+    By default, the attempt is the newest one. While the attempt runs, the values are those that its keeper recorded
+    about a second ago. Returns None if the task is a command and not an agent.
     """
     attempt = task.attempts[(number or task.current.number) - 1]
     if task.launch.agent is None:
