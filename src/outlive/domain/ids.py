@@ -1,4 +1,7 @@
-"""Ids of tasks and lineages: short, safe in a path and unlikely to collide."""
+"""Ids of tasks and lineages: short, safe in a path and unlikely to collide.
+
+A lineage is a session with all sessions that continue it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ def task_id(random: bytes) -> str:
 
 
 def lineage_id(random: bytes) -> str:
-    """Return a lineage id made from eight random bytes."""
+    """Return an id for a lineage (sessions that continue each other).
+
+    The id is made from eight random bytes.
+    """
     return "l" + letters(random, LENGTH - 1)
 
 

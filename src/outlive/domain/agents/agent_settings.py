@@ -95,8 +95,8 @@ class AgentSettings(Value):
     def project_preset(self, project: str | None) -> Preset:
         """Return the settings of the project at a path.
 
-        If several directories with settings contain the path, the innermost directory decides. Returns
-        an empty preset if no directory with settings contains the path.
+        If several directories with settings contain the path, the innermost directory decides. Returns an empty preset
+        if no directory with settings contains the path.
         """
         within = [path for path in self.projects if project is not None and is_within(project, path)]
         return self.projects[max(within, key=len)] if within else Preset()

@@ -1,7 +1,7 @@
 """The choice of a client and a model, for the first attempt and after a failure.
 
-Later decisions depend only on the chosen model. A model that was not chosen, such as the default model
-of a category, has no influence on them.
+Later decisions depend only on the chosen model. A model that was not chosen, such as the default model of a category,
+has no influence on them.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Choice(Value):
 def resolve(wishes: Sequence[Wish], client: str) -> Choice:
     """Choose the client and the model of an agent task.
 
-    The wishes are in order of precedence. The first wish that names a client decides the client. If no
-    wish names a client, the function uses `client`. The model of a wish for another client is not used,
-    because a model's name is valid only for one client.
+    The wishes are in order of precedence. The first wish that names a client decides the client. If no wish names a
+    client, the function uses `client`. The model of a wish for another client is not used, because a model's name is
+    valid only for one client.
     """
     chosen = next((one.client for one in wishes if one.client is not None), client)
     for wish in wishes:
@@ -53,9 +53,9 @@ def resolve(wishes: Sequence[Wish], client: str) -> Choice:
 
 
 def split_name(text: str, clients: Collection[str]) -> tuple[str | None, str]:
-    """Return the client and the model in a text such as `codex:gpt-5`.
+    """Return the client and the model in a string such as `codex:gpt-5`.
 
-    The returned client is None if the text does not begin with a known client and a colon.
+    The returned client is None if the string does not begin with a known client and a colon.
     """
     client, colon, model = text.partition(":")
     return (client, model) if colon and client in clients and model else (None, text)
@@ -66,9 +66,8 @@ def next_candidate(
 ) -> Candidate:
     """Return the client and the model to try after `failed`.
 
-    Candidates are tried in turn, and candidates that are known to be unavailable are left out. If all
-    candidates are unavailable, the next candidate is tried nevertheless, because its model may be
-    available again.
+    Candidates are tried in turn, and candidates that are known to be unavailable are left out. If all candidates are
+    unavailable, the next candidate is tried nevertheless, because its model may be available again.
     """
     at = candidates.index(failed) if failed in candidates else -1
     in_turn = [candidates[(at + step) % len(candidates)] for step in range(1, len(candidates) + 1)]

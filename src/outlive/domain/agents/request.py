@@ -69,7 +69,7 @@ class AgentRequest(Value):
     """
     is_traced: bool = False
     why: str | None = None
-    """Why the first candidate was chosen, as a text for people and for debugging."""
+    """Why the first candidate was chosen, as a phrase for people and for debugging."""
 
     def candidate(self, client: str, model: str | None) -> Candidate:
         """Return the candidate with this client and model, or the first candidate."""

@@ -48,7 +48,7 @@ class AgentResult(Value):
     """The tools whose use was denied."""
     is_unstable: bool = False
     last: str | None = None
-    """The newest progress: the agent's last tool call or its last text."""
+    """The newest progress: the agent's last tool call or its last message."""
     retry_after_s: float | None = None
     """The number of seconds that the provider asks to wait before the next request. None if it did not ask."""
     worktree: str | None = None

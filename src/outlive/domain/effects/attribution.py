@@ -1,8 +1,7 @@
 """The attribution of changes: which changes a task itself made during its run.
 
-Outlive records the system calls of a task. A comparison of two snapshots may show a change without a
-recorded call. Such a change is reported as unattributed, because another process made it, or the task
-made it without being observed.
+Outlive records the system calls of a task. A comparison of two snapshots may show a change without a recorded call.
+Such a change is reported as unattributed, because another process made it, or the task made it without being observed.
 """
 
 from __future__ import annotations
@@ -45,9 +44,8 @@ def with_comparisons(
     if comparisons:
         effects = effects.but(uncompared=_uncompared(comparisons))
     if any(each.has_files for each in comparisons):
-        # Leave out paths that the observed system calls attribute to the task. The comparison may show
-        # such a path as changed, because a process that the task left running can change the path after
-        # the comparison has begun.
+        # Leave out paths that the observed system calls attribute to the task. The comparison may show such a path as
+        # changed, because a process that the task left running can change the path after the comparison has begun.
         seen = frozenset((*effects.changed, *effects.created, *effects.restored, *effects.rewritten))
         # If the task moved a directory, the paths in the directory have moved with it.
         away = frozenset((*effects.changed, *effects.restored))
@@ -77,8 +75,7 @@ def with_comparisons(
 def _as_called_in(project: str | None, change: Unattributed) -> Unattributed:
     """Return a change with the name under which it is reported.
 
-    The name is the path relative to the project `project`, or the whole path if the path lies outside
-    of the project.
+    The name is the path relative to the project `project`, or the whole path if the path lies outside of the project.
     """
     is_own = project is not None and change.path == f"{project.rstrip('/')}/{change.name}"
     return change if is_own else change.but(name=change.path)
@@ -101,8 +98,8 @@ def _but_for_its_own(effects: Effects, before: Snapshot, after: Snapshot) -> tup
 
     Git's state means branches, the stash and similar data.
     """
-    # If the task moved the repository, no changes of git's state were recorded. Then git's state counts
-    # as unchanged, because otherwise the task's own changes would be reported as changes by others.
+    # If the task moved the repository, no changes of git's state were recorded. Then git's state counts as unchanged,
+    # because otherwise the task's own changes would be reported as changes by others.
     took_along = _took_along(before.git, effects.changed)
     git = before.git if took_along else but_for(_seen_in(effects), before.git, after.git)
     after = after.but(git=git, files=None, dirty=None)
@@ -134,9 +131,9 @@ class _Seen:
     def __init__(self, parts: Collection[str], top: str, known: str | None) -> None:
         self._parts = parts
         self.of = of_repository(top)
-        # A repository inside the task's own repository may be a submodule or a worktree. Its git
-        # directory then lies in the git directory of the task's repository. So the recorded names of
-        # its changes contain the name of the submodule or the worktree.
+        # A repository inside the task's own repository may be a submodule or a worktree. Its git directory then lies
+        # in the git directory of the task's repository. So the recorded names of its changes contain the name of the
+        # submodule or the worktree.
         is_inside = known is not None and top.startswith(known.rstrip("/") + "/")
         self._ends = (of_repository(top), *([""] if known is None else ()))
         self._begins = (" of submodule ", " of worktree ") if is_inside else (" of worktree ",)
@@ -159,12 +156,11 @@ def _refs_moved(quick: tuple[Snapshot, Snapshot]) -> Collection[Move]:
 def _moves_of_further(found: Comparison, seen: _Seen, shared: Collection[Move]) -> tuple[list[str], list[str]]:
     """Return two lists of sentences about changes in another repository.
 
-    The changes in the first list may make the task's result outdated, such as a new commit at HEAD. The
-    second list has the other changes.
+    The changes in the first list may make the task's result outdated, such as a new commit at HEAD. The second list
+    has the other changes.
     """
     refs = [each for each in found.refs if each not in shared]
-    # If HEAD points to a branch, a new commit moves HEAD and the branch. A detached HEAD moves without
-    # a branch.
+    # If HEAD points to a branch, a new commit moves HEAD and the branch. A detached HEAD moves without a branch.
     is_detached = found.head is not None and all(each.after != found.head.after for each in found.refs)
     parts = {"HEAD": True} if found.branch is not None or is_detached else {}
     for each in refs:

@@ -71,10 +71,10 @@ def how_long(window: Window, now: datetime) -> str:
 
 
 def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
-    """Return a phrase about a span in which a task had files changed: a window.
+    """Return a phrase about files that a task has, or had, changed for a time.
 
-    For example `window of 3 files, open for 12s now`. Set `is_now` only if the files were checked just
-    now. Otherwise the phrase says `left open` if the task ended without restoring the files.
+    For example `window of 3 files, open for 12s now`. Set `is_now` only if the files were checked just now. Otherwise
+    the phrase says `left open` if the task ended without restoring the files.
     """
     span = how_long(window, now)
     how = f"open for {span} now" if window.is_open else f"{span}, all restored"
@@ -158,8 +158,8 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
             yield _open(window, now)
     closed = [window for window in effects.windows if window.closed_at is not None]
     were_away = {path for window in closed for path in window.paths}
-    # Leave out paths that were never recorded as restored, such as a directory that was removed and
-    # created again. Whether the content of this directory is restored is known from the paths in it.
+    # Leave out paths that were never recorded as restored, such as a directory that was removed and created again.
+    # Whether the content of this directory is restored is known from the paths in it.
     if restored := [path for path in effects.restored if path in were_away]:
         span = sum((w.closed_at - w.opened_at for w in closed if w.closed_at is not None), timedelta())
         yield f"{_count(restored)} changed and restored, window {show_duration(span)}"
@@ -171,8 +171,8 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
 def _open(window: Window, now: datetime) -> str:
     """Return a phrase about changed files that the task has not restored.
 
-    The phrase has the files, the duration and the command. For an ended task, it is about the state at
-    the task's end, because another process may have restored the files since.
+    The phrase has the files, the duration and the command. For an ended task, it is about the state at the task's end,
+    because another process may have restored the files since.
     """
     files = show_files(len(without_filled(window.paths)))
     by = f" ({one_line(window.by, 60)})" if window.is_attributed else ""
@@ -183,8 +183,8 @@ def _open(window: Window, now: datetime) -> str:
 
 def _net(effects: Effects) -> Iterator[str]:
     left = {path for each in effects.windows if each.is_open for path in each.paths}
-    # Leave out the paths that the task left changed and the removed paths, because other parts of the
-    # sentence name these paths.
+    # Leave out the paths that the task left changed and the removed paths, because other parts of the sentence name
+    # these paths.
     changed = [path for path in effects.changed if path not in left.union(effects.gone)]
     gone = without_filled(effects.gone, effects.whole)
     for paths, what in ((changed, "changed"), (gone, "removed"), (effects.created, "created")):

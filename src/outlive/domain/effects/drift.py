@@ -42,7 +42,7 @@ class Distance(Value):
 class Drift(Value):
     """The drift of one task: what has changed since the task ran.
 
-    `moved` says whether there is drift. It is None if this is not known.
+    `moved` says whether something has changed. It is None if this is not known.
     """
 
     moved: bool | None
@@ -78,12 +78,11 @@ def drift(
 ) -> Drift:
     """Return what changed between the snapshots `then` and `now`.
 
-    `distance` is the number of commits between the two HEADs, if they were counted. `is_own` says
-    whether the task ran in this repository. With `is_meanwhile`, the snapshots are from the task's
-    beginning and end.
+    `distance` is the number of commits between the two HEADs, if they were counted. `is_own` says whether the task ran
+    in this repository. With `is_meanwhile`, the snapshots are from the task's beginning and end.
 
-    All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. The
-    fields `dirty` and `contents` were read shortly after the task's end (`ended_ns`).
+    All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. The fields `dirty`
+    and `contents` were read shortly after the task's end (`ended_ns`).
     """
     found: list[str] = []
     unknown = list(dict.fromkeys((*then.unknown, *now.unknown)))
@@ -118,10 +117,10 @@ def with_further(own: Drift, further: Sequence[tuple[str, Drift]]) -> Drift:
 
 
 def with_meanwhile(own: Drift, effects: Effects) -> Drift:
-    """Add the unattributed changes during the task's run to the drift.
+    """Add the unattributed changes during the task's run to the changes in `own`.
 
-    It is not known which process made an unattributed change. If it was not the task, the task may have
-    read the file before the change, so that its result is outdated.
+    `own` lists what has changed since the task ended. It is not known which process made an unattributed change. If
+    another process made it, the task may have read the file before the change, so that its result is outdated.
     """
     if not effects.is_attributed:
         return own

@@ -1,7 +1,6 @@
 """The data of a task's effects: its changes, and how certain they are.
 
-A window is a span in which a task had paths changed. Net changes are the changes that remain at the
-end.
+A window is a span in which a task had paths changed. Net changes are the changes that remain at the end.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Window(Value):
     is_left: bool = False
     """Whether the task ended without restoring the paths."""
     uncompared: int = 0
-    """The number of further paths that may belong to the window.
+    """The number of further paths that may have been changed at this time too.
 
     The present state of these paths was not compared with the state in which the task found them.
     """
@@ -77,8 +76,7 @@ class Effects(Value):
     created: tuple[str, ...] = ()
     """New paths.
 
-    A new directory is listed only if no path was created in it, or if it was moved here with its
-    content.
+    A new directory is listed only if no path was created in it, or if it was moved here with its content.
     """
     whole: frozenset[str] = frozenset()
     """Removed or created directories that stand for all paths in them."""
@@ -101,8 +99,7 @@ class Effects(Value):
     moved: str | None = None
     """A sentence about git's state, such as branches or the stash.
 
-    The sentence names the parts that changed while the task ran, although no process was observed to
-    change them.
+    The sentence names the parts that changed while the task ran, although no process was observed to change them.
     """
     meanwhile: tuple[str, ...] = ()
     """The changes in `moved` that may make the task's result outdated.
@@ -112,8 +109,8 @@ class Effects(Value):
     unattributed: tuple[Unattributed, ...] | None = None
     """The changes that no process was observed to make.
 
-    None if no snapshots were compared. The list may be shortened, but `unattributed_in_all` is the
-    number of all these changes.
+    None if no snapshots were compared. The list may be shortened, but `unattributed_in_all` is the number of all these
+    changes.
     """
     unattributed_in_all: int = 0
     uncompared: tuple[str, ...] = ()

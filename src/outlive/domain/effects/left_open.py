@@ -21,8 +21,8 @@ class LeftPath(Value):
     name: str
     """The path to report.
 
-    If a directory was moved with all its content, this is the directory around the path. Otherwise it
-    is the path itself.
+    If a directory was moved with all its content, this is the directory around the path. Otherwise it is the path
+    itself.
     """
     scope: str
     """The top of the worktree to which the path belongs."""
@@ -48,8 +48,8 @@ class LeftPath(Value):
         now = look(self.path, self.found)
         if is_as_found(now, self.found, must_be_same=self.must_be_same):
             return False
-        # The second `look` reads the file again, so it comes last. It is needed only if `left` has
-        # git's id of the content, and `now` has another kind of id.
+        # The second `look` reads the file again, so it comes last. It is needed only if `left` has git's id of the
+        # content, and `now` has another kind of id.
         is_same = self.left == now or UNREADABLE in (now, self.left) or self.left == look(self.path, self.left)
         if not is_same:
             return False
@@ -68,9 +68,9 @@ def can_be_left(found: str) -> bool:
 
 
 def windows_left(paths: Iterable[LeftPath]) -> tuple[Window, ...]:
-    """Return the unrestored changes of a task, grouped as windows.
+    """Return the unrestored changes of a task, in groups.
 
-    There is one window for the files of each worktree, and one for each stash.
+    The changed files of each worktree are one group, and so is each changed stash.
     """
     groups: dict[tuple[str, bool], list[LeftPath]] = {}
     for each in paths:

@@ -58,8 +58,8 @@ def without_filled(paths: Iterable[str], whole: Collection[str] = ()) -> tuple[s
 def told_as(path: str, whole: Collection[str]) -> str:
     """Return the path under which a path is reported.
 
-    A directory in `whole` stands for all paths in it. If such directories contain the path, the result
-    is the outermost of them. Otherwise the result is the path itself.
+    A directory in `whole` stands for all paths in it. If such directories contain the path, the result is the
+    outermost of them. Otherwise the result is the path itself.
     """
     found = above = path
     while above := above.rpartition("/")[0]:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     TouchKind = Literal["path", "git", "packages", "container", "database", "remote", "service", "unknown"]
     DeclaredLevel = Literal["declared", "unknown"]
 
-# Every command that can change files that it did not write (for instance `git stash`) contains one of
-# these strings. So the text of a command without these strings need not be parsed.
+# Every command that can change files that it did not write (for instance `git stash`) contains one of these strings.
+# So the text of a command without these strings need not be parsed.
 _LETTERS = (
     *("stash", "checkout", "switch", "restore", "bisect", "rebase", "reset", "abort", "apply", "patch", "clean"),
     *("mv ", "cp ", "ln ", "rm -", "read-tree"),
@@ -41,8 +41,7 @@ class Declared(Value):
     level: DeclaredLevel = "unknown"
     """How completely the command's text was understood.
 
-    `declared`: the whole text was understood. `unknown`: the command may make more changes than the
-    list shows.
+    `declared`: the whole text was understood. `unknown`: the command may make more changes than the list shows.
     """
     needs_privileges: bool = False
     """Whether the command calls a program that the process flag no_new_privs affects.
@@ -54,9 +53,9 @@ class Declared(Value):
     taken_away: tuple[Touch, ...] = ()
     """The parts of the command that change files which the command did not write.
 
-    Examples are a stash or a checkout. The order is that of the command's text. An entry of the kind
-    `git` has the directory in which git is called. An entry of the kind `path` has a directory that is
-    removed. `opens_window` is True if the command is meant to restore the files.
+    Examples are a stash or a checkout. The order is that of the command's text. An entry of the kind `git` has the
+    directory in which git is called. An entry of the kind `path` has a directory that is removed. `opens_window` is
+    True if the command is meant to restore the files.
     """
 
     @property

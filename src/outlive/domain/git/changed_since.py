@@ -45,8 +45,8 @@ def compare_tracked(
 ) -> TrackedDrift:
     """Return how the tracked files differ from those of a stored snapshot.
 
-    Files that the task touched, and files whose change was committed, are left out. Other parts of the drift report
-    describe their changes.
+    Files that the task touched, and files whose change was committed, are left out, because other functions report
+    them.
     """
     top = None if then.git is None else then.git.top
     tracked = without_touched(now.tracked, top, then.files)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _FILES = {
     **{name: name for name in ("HEAD", "index", "config", "config.worktree", "packed-refs", "shallow")},
     **{f"info/{name}": f"info/{name}" for name in ("exclude", "attributes", "grafts", "sparse-checkout")},
-    # The log of the stash has every stash entry. `refs/stash` has only the newest entry, and is not a
-    # file if git has packed the refs.
+    # The log of the stash has every stash entry. `refs/stash` has only the newest entry, and is not a file if git has
+    # packed the refs.
     **dict.fromkeys(("refs/stash", "logs/refs/stash"), "stash"),
 }
 _DIRECTORIES = {

@@ -89,7 +89,7 @@ class GitState(Value):
     index: str | None = None
     """The stat fields of the index file. Empty if there is no index."""
     staged: str | None = None
-    """A digest of the staged contents.
+    """A hash of the staged contents.
 
     The files' stat fields in the index are left out, because git may refresh them at any time.
     """
@@ -114,8 +114,7 @@ class Snapshot(Value):
     compares: bool = False
     """Whether this snapshot is followed by a comparison of all files.
 
-    The comparison is with the task's first snapshot. This field is set only in a snapshot of a task's
-    end.
+    The comparison is with the task's first snapshot. This field is set only in a snapshot of a task's end.
     """
     settings: Mapping[str, bytes] | None = None
     """The files outside the repository that contain git's settings.
@@ -128,7 +127,7 @@ class Snapshot(Value):
     This field is set only in a stored snapshot. It is None if some tracked files were not read.
     """
     contents: bytes | None = None
-    """The digest of all tracked files that are not in `files`.
+    """The hashes of all tracked files that are not in `files` (see `content_digest`).
 
     This field is set only in a snapshot that was stored in a bundle.
     """
@@ -207,9 +206,8 @@ def is_changed(was: bytes, is_now: bytes) -> bool | None:
         return True
     if content_of(was) and len(content_of(was)) == len(content_of(is_now)):
         return content_of(was) != content_of(is_now)
-    # A directory's new stat fields do not prove a change, because they change whenever an entry
-    # changes, and git often writes into git directories. Entries that the task touched are compared one
-    # by one.
+    # A directory's new stat fields do not prove a change, because they change whenever an entry changes, and git often
+    # writes into git directories. Entries that the task touched are compared one by one.
     is_directory = mode_of(stamp) == GITLINK and inode_of(stamp) == inode_of(stamp_now)
     return False if stamp == stamp_now or is_directory else None
 

@@ -1,10 +1,9 @@
 """The hand-off: the text about tasks that a session receives when it begins.
 
-A session also receives the hand-off after each compaction, resumption or clearing of its history,
-before it acts.
+A session also receives the hand-off after each compaction, resumption or clearing of its history, before it acts.
 
-Ten tasks fit into 3 KB. With more tasks, each line is shorter. With very many tasks, some tasks get no
-line, and the hand-off only states their number.
+Ten tasks fit into 3 KB. With more tasks, each line is shorter. With very many tasks, some tasks get no line, and the
+hand-off only states their number.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Line(Value):
 
 
 class HandOffText(Value):
-    """The data for the text of a hand-off."""
+    """The data from which a hand-off is written."""
 
     running: tuple[Line, ...] = ()
     ended: tuple[Line, ...] = ()
@@ -104,7 +103,7 @@ class HandOffText(Value):
     windows: tuple[tuple[str, Window], ...] = ()
     """The files of this directory tree that a task has changed and not restored.
 
-    They are grouped by task (as windows), each with the id of the task.
+    They are grouped by task, each group with the id of the task.
     """
     windows_more: int = 0
     """The number of further ended tasks that left paths of this tree changed.
@@ -229,9 +228,8 @@ def maybe_held_line(  # noqa: PLR0917 - each argument becomes a part of the retu
 ) -> str:
     """Return the warning about files that a command may touch while they are changed.
 
-    A task has changed these files and not restored them. `unread` means that `outlive guard` cannot
-    interpret some words of the command. Then the warning says that Outlive cannot tell whether the
-    command touches the files.
+    A task has changed these files and not restored them. `unread` means that `outlive guard` cannot interpret some
+    words of the command. Then the warning says that Outlive cannot tell whether the command touches the files.
     """
     line = held_line(task, window, now, tree, unchecked)
     if not unread:
@@ -243,9 +241,9 @@ def maybe_held_line(  # noqa: PLR0917 - each argument becomes a part of the retu
 def held_line(task: str, window: Window, now: datetime, tree: str | None, unchecked: int = 0) -> str:
     """Return the warning about files that a task has changed and not restored.
 
-    If the files are not in the session's directory tree (`tree`), the warning names their tree, because
-    both trees may have files of the same names. `unchecked` is the number of further paths that were
-    not compared with their present state.
+    If the files are not in the session's directory tree (`tree`), the warning names their tree, because both trees may
+    have files of the same names. `unchecked` is the number of further paths that were not compared with their present
+    state.
     """
     paths, unchecked = without_filled(window.paths), unchecked or window.uncompared
     names = few_names(paths, window.scope) + (f" (and up to {unchecked:,} that were not compared)" if unchecked else "")
@@ -331,8 +329,7 @@ def _agent_words(agent: AgentResult) -> str:
 def _whole_parts(sentence: str, width: int) -> str:
     """Return as many whole parts of a sentence as fit into `width` characters.
 
-    Semicolons separate the parts. No part is cut, because a cut would turn `26ms` into `26m…`, which
-    reads as minutes.
+    Semicolons separate the parts. No part is cut, because a cut would turn `26ms` into `26m…`, which reads as minutes.
     """
     parts = one_line(sentence, _WIDEST).split("; ")
     while len(parts) > 1 and len("; ".join(parts)) > width:

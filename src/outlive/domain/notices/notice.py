@@ -12,14 +12,15 @@ if TYPE_CHECKING:
 
 OPEN = ("pending", "claimed", "presented")
 _ENDINGS = ("ended", "lost", "retrying")
-# Until a session acknowledges a notice, the notice is presented once, and at most twice more at later boundaries.
+# Until a session acknowledges a notice, the notice is presented at most three times: once, and then when the session
+# begins again or its history is compacted.
 MOST_PRESENTATIONS = 3
-# The longest delay, in seconds, before a session is woken. The delay collects related notices, or waits
-# for a busy session.
+# The longest delay, in seconds, before a session is woken. The delay collects related notices, or waits for a busy
+# session.
 COALESCE_S = 0.25
 DEFERRAL_CEILING_S = 60.0
-# The client may replace a session's history by a summary. Then the notices of tasks that ended within
-# this time are repeated, because the summary may lack them.
+# The client may replace a session's history by a summary. Then the notices of tasks that ended within this time are
+# repeated, because the summary may lack them.
 TOLD_LATELY = timedelta(hours=1)
 
 
@@ -58,7 +59,10 @@ class Telling(Value):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the notice and all notices in its text wait for the session's next turn."""
+        """Whether the notice, and all notices included in it, can wait for the next turn.
+
+        Then they need not wake the session.
+        """
         return all(notice.is_quiet for notice in self.all)
 
 
@@ -72,8 +76,7 @@ def may_be_claimed(notice: Notice, *, at_boundary: bool, is_held: Callable[[str]
     if notice.state == "pending":
         return True
     if notice.state == "claimed":
-        # If the process that reserved the notice died before it presented the notice, another process
-        # may present it.
+        # If the process that reserved the notice died before it presented the notice, another process may present it.
         return notice.claimer is None or not is_held(notice.claimer)
     return at_boundary and notice.state == "presented" and notice.tries < MOST_PRESENTATIONS
 
@@ -81,21 +84,20 @@ def may_be_claimed(notice: Notice, *, at_boundary: bool, is_held: Callable[[str]
 def told_together(notices: Sequence[Notice], members_of: Callable[[str], frozenset[str]]) -> list[Telling]:
     """Join the notices that are delivered together.
 
-    The notice that an attempt has ended includes the notices about other tasks' changes during this
-    attempt. The notice that a group has ended includes the notices of its members.
+    The notice that an attempt has ended includes the notices about other tasks' changes during this attempt. The
+    notice that a group has ended includes the notices of its members.
     """
     covered: dict[str, list[Notice]] = {}
     taken: set[str] = set()
-    # The notice that an attempt has ended reports all overlaps with other tasks. So an overlap notice
-    # of the same attempt would repeat them.
+    # The notice that an attempt has ended reports all changes that other tasks made meanwhile. So a separate notice
+    # about such changes would repeat them.
     endings = {(each.task, each.attempt): each for each in notices if each.kind in _ENDINGS}
     for notice in notices:
         ending = endings.get((notice.task, notice.attempt))
         if notice.kind == "overlap" and ending is not None:
             covered.setdefault(ending.id, []).append(notice)
             taken.add(notice.id)
-    # The latest notice about a group is taken first, because it includes the earlier notices of the
-    # group.
+    # The latest notice about a group is taken first, because it includes the earlier notices of the group.
     for notice in reversed(notices):
         if notice.kind == "group_ended" and notice.id not in taken:
             members = members_of(notice.task)

@@ -65,9 +65,9 @@ class RenderedNotice(Value):
     crossed_boundary: bool
     effects: Effects | None = None
     held: tuple[Window, ...] = ()
-    """The paths that the task has changed and that are not restored now, as windows.
+    """The files that the task has changed and that are not restored now, in groups.
 
-    Paths that were restored since the task's end are left out.
+    Files that were restored since the task's end are left out.
     """
     drift: Drift | None = None
     overlaps: tuple[Overlap, ...] = ()
@@ -87,8 +87,8 @@ def frame(mark: str, head: str, lines: Sequence[str]) -> str:
 def tell(told: Sequence[RenderedNotice], mark: str, now: datetime, more: int = 0) -> str:
     """Return the text of notices for a model, in at most 8 KB.
 
-    If the details of all notices do not fit, the details of failures come first. `more` is the number
-    of further notices, which the text only counts.
+    If the details of all notices do not fit, the details of failures come first. `more` is the number of further
+    notices, which the text only counts.
     """
     head = f"{len(told)} notice{'s' if len(told) != 1 else ''} of background tasks."
     named = told[: (TEXT_BYTES - _FRAME) // _SHORTEST_LINE]
@@ -181,8 +181,8 @@ def _why_again(told: RenderedNotice) -> str:
 def _left_open(effects: Effects, held: Sequence[Window], project: str, now: datetime) -> str:
     """Return a phrase about the paths that the task has changed and not restored.
 
-    If another process has restored or changed all of these paths since the task's end, the phrase names
-    all of them and says so.
+    If another process has restored or changed all of these paths since the task's end, the phrase names all of them
+    and says so.
     """
     opened = held or [window for window in effects.windows if window.is_open]
     if not opened:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     ForeignKind = Literal["command", "session"]
     Sight = Literal["present", "absent", "unknown"]
 
-# A child session that the client does not find counts as lost after a grace period. A failed check does
-# not prove that the child session has ended. So if every check fails, the child session counts as lost
-# only after this many grace periods.
+# A child session that the client does not find counts as lost after a grace period. A failed check does not prove that
+# the child session has ended. So if every check fails, the child session counts as lost only after this many grace
+# periods.
 PATIENCE = 5
 
 
@@ -91,8 +91,7 @@ class ClientTask(Value):
 def judge(sight: Sight, absent_for: float | None, grace_s: float) -> ForeignState:
     """Return the state of a background command whose client process has ended.
 
-    The command is `lost` only if no check found it for `grace_s` seconds, because a single check proves
-    nothing.
+    The command is `lost` only if no check found it for `grace_s` seconds, because a single check proves nothing.
     """
     if sight == "present":
         return "running"
@@ -134,8 +133,8 @@ def look_again(before: Looks, sight: Sight, now: str, grace_s: float) -> Looks:
 def restarted(since: str | None, now: str) -> str:
     """Return the time from which a span is measured: `since` or `now`.
 
-    Returns `now` if `since` is None, belongs to another boot of the machine or lies in the future. A
-    span between two boots cannot be measured, and a span from a time in the future would be negative.
+    Returns `now` if `since` is None, belongs to another boot of the machine or lies in the future. A span between two
+    boots cannot be measured, and a span from a time in the future would be negative.
     """
     span = seconds_since(since, now)
     return now if since is None or span is None or span < 0 else since

@@ -1,9 +1,9 @@
 """Sessions, and the rules that decide which session a new session continues.
 
-A session is one conversation, with the name that its client gives it. Clients make new names when they
-resume, compact, clear or fork a conversation. So the name alone does not show which earlier session a
-new session continues. This also follows from the transcript, the process and the terminal. The callers
-of this module check whether a session is still open.
+A session is one conversation, with the name that its client gives it. Clients make new names when they resume,
+compact, clear or fork a conversation. So the name alone does not show which earlier session a new session continues.
+This also follows from the transcript, the process and the terminal. The callers of this module check whether a session
+is still open.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     Source = Literal["startup", "resume", "clear", "compact", "fork"]
 
 SOURCES = ("startup", "resume", "clear", "compact", "fork")
-# The ways of beginning with which a new session ends the session that it continues. The earlier session
-# does not end if it has another process, because this process may still be running.
+# The ways of beginning with which a new session ends the session that it continues. The earlier session does not end
+# if it has another process, because this process may still be running.
 REPLACES = ("resume", "clear", "compact")
 _SHORTEST_MINTED = 20
 _ONE_BOUNDARY_S = 2.0
@@ -102,8 +102,8 @@ class Lineage(Value):
 def is_same_boundary(begun: SessionStart, known: Session, is_held: Callable[[str], bool]) -> bool:
     """Return whether this beginning of a session is recorded already.
 
-    Then no further hand-off is needed, because the hand-off is delivered or is being delivered. For
-    example, two hooks of one client may both run when a session begins.
+    Then no further hand-off is needed, because the hand-off is delivered or is being delivered. For example, two hooks
+    of one client may both run when a session begins.
     """
     since = seconds_since(known.begun_tick, begun.tick)
     is_alike = (known.source, known.process, known.ended_at) == (begun.source, begun.process, None)
@@ -151,8 +151,7 @@ def _by_evidence(
     for name in ("transcript", "process", "terminal"):
         given = getattr(begun, name)
         same = (other for other in others if given is not None and getattr(other, name) == given)
-        # Several sessions may have used this terminal. The new session continues only a session of it
-        # that has ended.
+        # Several sessions may have used this terminal. The new session continues only a session of it that has ended.
         found = next((other for other in same if name != "terminal" or is_over(other)), None)
         if found is not None:
             return found, name

@@ -127,12 +127,11 @@ def refused(intent: Intent, seen_by: str, detail: str | None = None) -> Evidence
 def decide(evidence: Evidence, intent: Intent | None, survivors: int = 0, agent: AgentResult | None = None) -> Verdict:
     """Return the verdict on an attempt: its final state and the reason.
 
-    `survivors` is the number of the attempt's processes that were still running after Outlive had ended
-    the attempt. If this number is not 0, the attempt counts as failed, and the reason gets the suffix
-    `_incomplete`.
+    `survivors` is the number of the attempt's processes that were still running after Outlive had ended the attempt.
+    If this number is not 0, the attempt counts as failed, and the reason gets the suffix `_incomplete`.
 
-    For an agent, the class of its result decides, and not the exit code. Clients may exit with 0 after
-    a failure, and with another code after an answer.
+    For an agent, the class of its result decides, and not the exit code. Clients may exit with 0 after a failure, and
+    with another code after an answer.
     """
     if evidence.kind == "vanished":
         return _verdict(evidence, "lost", evidence.cause or "unknown")

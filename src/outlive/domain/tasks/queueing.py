@@ -1,9 +1,9 @@
 """The queue: the rules for when a queued attempt may begin.
 
-A *dependency* is a task that must end before another task begins. A *claim* is a name with a limit: at
-most `room` attempts with this claim run at once, in the order of their tickets. A ticket is a number
-that an attempt gets when its dependencies are met. Each ticket is higher than all earlier tickets. So
-an attempt waits only for attempts with lower tickets, and no later attempt can overtake it.
+A *dependency* is a task that must end before another task begins. A *claim* is a name with a limit: at most `room`
+attempts with this claim run at once, in the order of their tickets. A ticket is a number that an attempt gets when its
+dependencies are met. Each ticket is higher than all earlier tickets. So an attempt waits only for attempts with lower
+tickets, and no later attempt can overtake it.
 """
 
 from __future__ import annotations

@@ -111,9 +111,8 @@ def _class_of(agent: AgentResult, evidence: Evidence, intent: Intent | None) -> 
 def told_as_retrying(settlement: Settlement, launch: Launch) -> Settlement:
     """Return the settlement of an attempt whose task is retried automatically.
 
-    The task has not ended, so the notice is normally delivered only with the launcher's policy `all`.
-    For an agent, the other policies in `AWAITED` also deliver a notice, at the session's next turn. The
-    notice names the next model.
+    The task has not ended, so the notice is normally delivered only with the launcher's policy `all`. For an agent,
+    the other policies in `AWAITED` also deliver a notice, at the session's next turn. The notice names the next model.
     """
     is_wanted = launch.notify == "all" or (launch.agent is not None and launch.notify in AWAITED)
     return settlement.but(

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
         is_text: bool
         """Whether the program joins the words of the command to one string, which a shell runs."""
         is_below: bool
-        """Whether the command runs in directories below the current directory, which the text does not name."""
+        """Whether the command runs in directories that its text does not name.
+
+        They are below the current directory.
+        """
         elsewhere: Literal["container", "remote"]
         """The kind of place in which the command runs, such as a container.
 
@@ -56,8 +59,7 @@ _CONTAINER: Wrapper = {
     "elsewhere": "container",
 }
 
-# The wrappers by name, or by name and subcommand. An entry describes only how the wrapper runs its
-# command.
+# The wrappers by name, or by name and subcommand. An entry describes only how the wrapper runs its command.
 WRAPPERS: dict[str, Wrapper] = {
     "sudo": {
         "takes": "-u -g -h -p -C -D -R -r -t -T -U --user --group --host --prompt --chdir",

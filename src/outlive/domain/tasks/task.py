@@ -130,7 +130,7 @@ class Attempt(Value):
     automatic: bool = False
     """Whether the attempt is an automatic retry that a keeper started."""
     claims: tuple[Claim, ...] | None = None
-    """The limits on how many attempts of agents may run at once (claims).
+    """The named limits on how many attempts of agents may run at once.
 
     None for a command, whose limits are in the launch.
     """
@@ -167,9 +167,9 @@ class Task(Value):
     launch: Launch
     attempts: tuple[Attempt, ...]
     lineage: str | None = None
-    """The id of the sessions that get the task's notices.
+    """The id that links the launching session with all sessions that continue it.
 
-    They are the launching session, and the sessions that continue it (its lineage).
+    These sessions get the task's notices.
     """
 
     @property

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from outlive.domain.text.secret_lines import Finder, Prefilter
 
 MASK = "[redacted]"
-# The largest number of passes over a text. The first pass masks the secrets, and the second pass confirms that the
-# text does not change any more. A third pass is rarely needed, for example if a mask changes what another pattern
-# matches. Without this limit, hostile output could need many passes.
+# The largest number of passes over the output of a task. The first pass masks the secrets, and the second pass
+# confirms that nothing changes any more. A third pass is rarely needed, for example if a mask changes what another
+# pattern matches. Without this limit, hostile output could need many passes.
 _PASSES = 4
 # In texts of at least this length, it is faster to search first for the lines that may contain a secret.
 _LARGE = 16 << 10
@@ -146,8 +146,7 @@ def _prefilter() -> Prefilter:
 def finders() -> tuple[Finder, ...]:
     """Return the patterns that find the lines to which a masking rule may apply.
 
-    The rule for netrc entries has no such pattern, because `Prefilter` searches for these entries
-    itself.
+    The rule for netrc entries has no such pattern, because `Prefilter` searches for these entries itself.
     """
     from outlive.domain.text.secret_lines import Finder  # noqa: PLC0415 - only large texts need this import
 
@@ -245,8 +244,8 @@ def _mask_token(match: Match[str]) -> str:
 def _mask_key_body(match: Match[str]) -> str:
     """Mask lines of base64 that contain a string (sign) found only in private keys.
 
-    A line break may divide the sign. Lines without a sign are not masked, because they may be a
-    certificate or an image. So the middle part of a key, which has no sign, is not masked.
+    A line break may divide the sign. Lines without a sign are not masked, because they may be a certificate or an
+    image. So the middle part of a key, which has no sign, is not masked.
     """
     from re import search  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
@@ -257,7 +256,7 @@ def _mask_key_body(match: Match[str]) -> str:
 def _unbroken(text: str) -> str:
     """Return the text without blanks and line ends.
 
-    Otherwise a line break could divide the string by which a private key is found.
+    Private keys are found by certain strings, and a line break could divide such a string.
     """
     return text.replace("\\r", "").replace("\\n", "").translate(_BLANK)
 

@@ -139,9 +139,8 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-# The number of characters that are read in addition to four times the width of the line. Masking
-# secrets and joining spaces make a text shorter. Without these characters, the line could become too
-# short.
+# The number of characters that are read in addition to four times the width of the line. Masking secrets and joining
+# spaces make a text shorter. Without these characters, the line could become too short.
 _BEYOND_WIDTH = 2000
 
 

@@ -152,8 +152,8 @@ def _search_with_re(finders: Sequence[Finder]) -> Callable[[bytes], Iterator[Spa
     from re import compile as compiled  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     def in_case(text: str, *, is_exact: bool) -> Pattern[bytes]:
-        # Pattern and text are both converted to lower case, because a pattern that ignores case would
-        # be much slower: `re` could not search for its first characters.
+        # Pattern and text are both converted to lower case, because a pattern that ignores case would be much slower:
+        # `re` could not search for its first characters.
         return compiled((text if is_exact else text.replace("(?i:", "(?:").lower()).encode())
 
     # Two searches, each for half of the first characters, are faster than one search for all first characters.

@@ -97,9 +97,8 @@ BASE64_LINES = (
     rf"{_LINE_START}[A-Za-z0-9+/]{{16,}}+={{0,2}}(?:{_NEXT_LINE}[A-Za-z0-9+/]{{16,}}+={{0,2}})*"
     rf"(?:{_NEXT_LINE}[A-Za-z0-9+/]{{1,15}}={{1,2}})?"
 )
-# Signs: strings that only a private key contains. They are the beginning of each kind of key, the
-# exponent of an RSA key with the number that follows only in a private key, and the BEGIN line in
-# base64, as Kubernetes stores it.
+# Signs: strings that only a private key contains. They are the beginning of each kind of key, the exponent of an RSA
+# key with the number that follows only in a private key, and the BEGIN line in base64, as Kubernetes stores it.
 KEY_SIGN = (
     r"(?a)MII[\w+/]{3}IBA(?:AK[BC]|DANBgkqhkiG9w0BAQ)|AgMBAAECg[gY]|IDAQABAo[IG]|CAwEAAQK[CB]"
     r"|MHcCAQEEI|MIGkAgEBBD|MIHcAgEBBE|MI(?:GH|G2|Hu)AgEAMB[AM]GByqGSM49|MC4CAQAwBQYDK2V|b3BlbnNzaC1rZXktdjEA"
@@ -119,9 +118,8 @@ VALUE = (
     r"""|(?P<word>[^\s"'`;&|<>\\]++(?:\\(?!["'nrt])[^\s"'`;&|<>\\]*+)*))"""
 )
 _SAID_NAMES = ("password", "passphrase", "passcode", "api key", "secret key")
-# Sentences that state a password, such as "the password was ...". `SAID_SIGNS` finds the lines with
-# such sentences. Its strings have the noun and the verb, because " was" alone occurs in many texts
-# without a password.
+# Sentences that state a password, such as "the password was ...". `SAID_SIGNS` finds the lines with such sentences.
+# Its strings have the noun and the verb, because " was" alone occurs in many texts without a password.
 SAID = (
     rf"""(?ai)(?<![\w-])(?:{"|".join(_SAID_NAMES)}) """
     rf"""(?P<sign>(?:is|was):? ++(?:generated for [^\s:]++: ++)?)`?{VALUE}"""

@@ -192,9 +192,9 @@ def _by(line: str, most: int | None) -> str:
 
 
 def window_document(window: Window, now: datetime, most: int | None = _MOST_PATHS) -> dict[str, object]:
-    """Return a window as JSON, with at most `most` of its paths.
+    """Return a group of files that a task had changed at one time, as JSON.
 
-    A window is a group of files that a task had changed at one time. If `most` is None, all paths are included.
+    At most `most` of the files are included. If `most` is None, all files are included.
     """
     span = window.lasted(now)
     return {
@@ -212,9 +212,9 @@ def window_document(window: Window, now: datetime, most: int | None = _MOST_PATH
 
 
 def open_now(home: Home, task: Task, attempt: int | None = None, *, with_stashes: bool = False) -> tuple[Window, ...]:
-    """Return the changes of an attempt that are not restored now, as windows.
+    """Return the changes of an attempt that are not restored now.
 
-    Files may still be changed after the attempt has ended.
+    They are grouped by time and worktree. Files may still be changed after the attempt has ended.
     """
     number = attempt or task.current.number
     replay = replay_of(home, task, number)
@@ -223,9 +223,9 @@ def open_now(home: Home, task: Task, attempt: int | None = None, *, with_stashes
 
 
 def _as_left(task: Task, attempt: int, windows: tuple[Window, ...]) -> tuple[Window, ...]:
-    """Return the windows, marked as left open if the attempt has ended.
+    """Return the changes, marked as left open if the attempt has ended.
 
-    A window is a group of files that a task had changed at one time. Windows whose files are restored are not marked.
+    Changes that were restored are not marked.
     """
     if task.attempts[attempt - 1].settled_at is None:
         return windows
@@ -233,7 +233,7 @@ def _as_left(task: Task, attempt: int, windows: tuple[Window, ...]) -> tuple[Win
 
 
 def is_in(project: str, window: Window) -> bool:
-    """Return whether a window, a group of changed files, concerns a project.
+    """Return whether a group of changed files concerns a project.
 
     If the project is a git submodule, the files may belong to the repository around the submodule. Files of a linked
     git worktree inside the project do not count.

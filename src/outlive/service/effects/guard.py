@@ -67,9 +67,9 @@ class Announced(Value):
 
 
 class Answer(Value):
-    """The result of the guard: the tasks that concern a path the caller wants to use.
+    """The result of the guard: tasks that concern the paths a caller wants to use.
 
-    A task may hold the path now (it has changed and not restored it), may hold it, or may do so later.
+    A task has changed such a path and not restored it, may have done so, or may do so later.
     """
 
     holders: tuple[Holder, ...] = ()
@@ -121,9 +121,9 @@ def guard_command(home: Home, argv: tuple[str, ...], directory: str, environ: Ma
 
 
 def answer_for_paths(home: Home, held: OpenWindows, paths: Iterable[str]) -> Answer:
-    """Return the result of `guard_paths`.
+    """Return the result of `guard_paths`, from the changes that the caller passes.
 
-    The caller passes the changes that tasks have not restored (windows).
+    These are the changes that tasks have not restored.
     """
     paths = list(paths)
     found = find_holders(held, paths) if held.may_be_open() else Found()
@@ -132,9 +132,9 @@ def answer_for_paths(home: Home, held: OpenWindows, paths: Iterable[str]) -> Ans
 
 
 def answer_for_command(home: Home, held: OpenWindows, argv: tuple[str, ...], directory: str) -> Answer:
-    """Return the result of `guard_command`.
+    """Return the result of `guard_command`, from the changes that the caller passes.
 
-    The caller passes the changes that tasks have not restored (windows).
+    These are the changes that tasks have not restored.
     """
     if not held.may_be_open() and not any(map(is_announced, held.replayed)):
         return Answer()

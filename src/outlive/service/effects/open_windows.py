@@ -72,7 +72,7 @@ class OpenWindows:
         """
         self._home, self._left, self._most = home, LeftOpenPaths(ledger), most
         self.replayed: list[Task] = [task for task in ledger.unsettled() if task.id != but]
-        """Tasks whose record of changes (journal) has to be read for this search."""
+        """Tasks whose record of changes has to be read for this search."""
         self.recorded: list[str] = []
         """The ids of ended tasks whose unrestored paths are stored in the ledger."""
         now = utc_now()
@@ -113,7 +113,7 @@ class OpenWindows:
         self._of_short()
         if self._running is not None and task in self._long:
             return self._running.has_changed(task)
-        from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - imported here, because it is needed only if a journal has to be read
+        from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - imported here, because it is needed only if a record of changes has to be read
 
         return bool(effects_of(self._home, task).windows)
 
@@ -126,7 +126,7 @@ class OpenWindows:
         if self._windows is None:
             self._windows = []
             if self.replayed:
-                from outlive.service.effects.effects import open_now  # noqa: PLC0415 - imported here, because it is needed only if a journal has to be read
+                from outlive.service.effects.effects import open_now  # noqa: PLC0415 - imported here, because it is needed only if a record of changes has to be read
                 from outlive.service.effects.running_windows import RunningWindows, WindowsOfTask  # noqa: PLC0415
 
                 self._running = None if self._most is None else RunningWindows(self._home, self._most)
@@ -173,7 +173,7 @@ class OpenWindows:
         """Return the unrestored changes in a project's directory tree, each with its task."""
         if not self.may_be_open():
             return OpenInProject()
-        from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - imported here, because it is needed only if a window may be open
+        from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - imported here, because it is needed only if a task may have changed files
         from outlive.service.effects.effects import is_in  # noqa: PLC0415
         from outlive.service.effects.running_windows import Question  # noqa: PLC0415
 

@@ -40,7 +40,7 @@ def deliver_and_exit(path: str) -> NoReturn:
     try:
         deliver(Home(path))
     except OutliveError:
-        pass  # failed deliveries stay in the ledger, and a later deliverer tries again
+        pass  # failed deliveries stay in the ledger, and a later process tries again
     os._exit(0)
 
 
@@ -50,7 +50,7 @@ def deliver(home: Home) -> int:
     while _is_owed(home):
         turn = take_turn(home)
         if turn is None:
-            break  # another deliverer is running
+            break  # another process is delivering notices
         try:
             delivered += _Round(home).until_done()
         finally:

@@ -109,7 +109,7 @@ class Watch:
         """Return whether a notice should be presented now.
 
         The notice of a success waits until the group of its task has ended, but at most for `DEFERRAL_CEILING_S`
-        seconds. A quiet notice, which must not wake the session, waits until another notice is presented.
+        seconds. A notice that must not wake the session waits until another notice is presented.
         """
         if telling.is_quiet:
             return False

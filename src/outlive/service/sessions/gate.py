@@ -73,7 +73,7 @@ class Answer(Value):
     untold_more: int = 0
     """The number of further notices that the session has not read."""
     windows: OpenInProject = OpenInProject()
-    """The files of the project that tasks have changed and not restored, as windows."""
+    """The files of the project that tasks have changed and not restored."""
     servers: tuple[tuple[str, int], ...] = ()
     """Tasks that listen on a port and print nothing, each with its port. The gate does not wait for them."""
     children: tuple[ClientTask, ...] = ()

@@ -74,7 +74,7 @@ class Gathering(Watch):
     def _look_for_servers(self, tasks: Sequence[Task]) -> None:
         self.servers.update(servers_among(self.home, tasks))
         left = [QUIET_S - quiet_s(self.home, task) for task in tasks if task.id not in self.servers]
-        # A quiet task that listens on no port now may listen later, so check the task again.
+        # The task prints nothing. It listens on no port now, but it may listen later, so check the task again.
         next_look = min((span if span > 0 else QUIET_S for span in left), default=QUIET_S)
         self._look_for_servers_at = time.monotonic() + next_look
 

@@ -238,7 +238,7 @@ def _windows(home: Home, ledger: SqliteLedger, ended: Sequence[Line], project: s
 def _compared(home: Home, digest: HandOffText) -> HandOffText:
     """Return the hand-off with details about the first ended tasks.
 
-    The details are the effects of a task, the overlaps with other tasks, and the changes since the task ended.
+    The details are the effects of a task, what other tasks did while it ran, and the changes since it ended.
     """
     if not digest.ended and not digest.earlier:
         return digest

@@ -65,7 +65,7 @@ def cancelled_json(outcome: Cancelled) -> dict[str, object]:
 
 
 def pids_of(processes: Sequence[LeftRunning]) -> str:
-    """Return the process ids as text for people."""
+    """Return the process ids as a phrase for people."""
     return ", ".join(str(process.pid) for process in processes)
 
 

@@ -99,8 +99,8 @@ class _Watch:
         """Sleep until there may be new output."""
         left = None if until is None else max(0.0, until - time.monotonic()) * 1000
         if not self.is_held():
-            # The attempt has no keeper at the moment. Either a keeper has exited before the attempt is settled, or a
-            # keeper that adopts the attempt has not opened the FIFO yet.
+            # The attempt has no keeper now. Either a keeper has exited before the attempt is settled, or a keeper that
+            # adopts the attempt has not opened the FIFO yet.
             wait_for_departure(self._departures, self._pause)
             self._pause = min(self._pause * 2, 1.0)
         elif self._growth is None:

@@ -104,8 +104,8 @@ def output_view(home: Home, task: Task, limit: int = TAIL, attempt: int | None =
 def tail_text(files: AttemptFiles, limit: int) -> str:
     """Return the last characters of an output, with secrets masked.
 
-    A cut secret would not be recognised. So more text is read than is shown, and the shown text begins with a whole
-    word.
+    A secret that is cut would not be recognised. So more text is read than is shown, and the shown text begins with a
+    whole word.
     """
     piece = read_tail(files, limit + MARGIN)
     text = piece.content.decode("utf-8", "replace")

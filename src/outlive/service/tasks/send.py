@@ -24,9 +24,9 @@ MOST_AT_ONCE = 1 << 20
 
 
 def send(home: Home, task_id: str, content: bytes, adopter: Adopter | None, *, is_last: bool = False) -> Task:
-    """Write to the standard input of a running task.
+    """Write `content` to the standard input of a running task.
 
-    If `is_last` is set, the input is closed after this text.
+    If `is_last` is set, the input is closed afterwards.
     """
     if len(content) > MOST_AT_ONCE:
         raise UserError(

@@ -191,8 +191,9 @@ class _WaitSet:
         A hang-up shows that a keeper has exited. Returns an empty list on timeout.
         """
         if not self._is_long:
-            # Before a long sleep, the code is copied into this process (`carry_in_own_process`), so that an upgrade
-            # cannot replace it. Most waits are short, and the copy takes some milliseconds.
+            # Before a long sleep, this process changes to its own copy of Outlive's modules (`carry_in_own_process`),
+            # so that an upgrade cannot replace the modules. Most waits are short, and the copy takes some
+            # milliseconds.
             self._is_long = True
             ready = self._poll.poll(_SHORT_MS if left is None else min(left, _SHORT_MS))
             if ready or (left is not None and left <= _SHORT_MS):

@@ -79,7 +79,7 @@ def _recorded(home: Home, task: str) -> Launch | None:
 
 
 def _take_turn(plan: Plan, held: HeldFiles, ready: int | None) -> NoReturn:
-    """Wait until the attempt's turn has come, and then begin the attempt."""
+    """Wait in the queue until the attempt may begin, and then begin it."""
     pause = _SETTLING_PAUSE
     while True:
         try:

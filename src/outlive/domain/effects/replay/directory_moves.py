@@ -1,11 +1,10 @@
 """Directories that moved while a task ran, and the first names of their files.
 
-The first name of a path is its name when the task began. In this module, the tree means all
-repositories of the task.
+The first name of a path is its name when the task began. In this module, the tree means all repositories of the task.
 
-The system call that moves a directory does not name the files in the directory. So the first recorded
-call about such a file may use the file's new name. A task may then create a file under the old name.
-The file that had this name when the task began may now be in the moved directory.
+The system call that moves a directory does not name the files in the directory. So the first recorded call about such
+a file may use the file's new name. A task may then create a file under the old name. The file that had this name when
+the task began may now be in the moved directory.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class DirectoryMoves:
         self._outside: dict[str, bool] = {}
         """For each directory that left the repositories: whether it was used since.
 
-        The key is the directory's new name, outside of the task's repositories. A directory was used if
-        a recorded system call names a path in it.
+        The key is the directory's new name, outside of the task's repositories. A directory was used if a recorded
+        system call names a path in it.
         """
 
     def add(self, at: int, by: int, source: str, target: str) -> bool:
@@ -74,8 +73,8 @@ class DirectoryMoves:
     def add_outside(self, at: int, by: int, source: str, target: str) -> None:
         """Record a system call that moves a directory out of the task's repositories.
 
-        The kernel may refuse the call, for example to another disk. Then the program copies the
-        directory and removes the original.
+        The kernel may refuse the call, for example to another disk. Then the program copies the directory and removes
+        the original.
         """
         self.count += 1
         home, left_at, left_by = self._origin(at, by, source)
@@ -94,16 +93,16 @@ class DirectoryMoves:
     def was_touched_outside(self, name: str) -> bool:
         """Return whether a path in a directory outside of the repositories was used.
 
-        `name` is the directory's name after it was moved out of the task's repositories. A path was
-        used if a system call names it. Returns True if no move of a directory to this name is known.
+        `name` is the directory's name after it was moved out of the task's repositories. A path was used if a system
+        call names it. Returns True if no move of a directory to this name is known.
         """
         return self._outside.get(name, True)
 
     def is_back_from_outside(self, target: str) -> bool:
         """Return whether a directory may have come back into the task's repositories.
 
-        `target` is the directory's name when the task began. If the directory may be back, the record
-        of the move away is deleted.
+        `target` is the directory's name when the task began. If the directory may be back, the record of the move away
+        is deleted.
         """
         if target not in self._homes or self._homes[target][0]:
             return False
@@ -121,9 +120,9 @@ class DirectoryMoves:
     def origin_of(self, path: str) -> Moved | None:
         """Return the name that a path in a moved directory had when the task began.
 
-        The result also has the time of the move and the process that made it. The name is empty if the
-        path did not exist when the task began, or if its first name is not known. Returns None if no
-        directory around the path has moved.
+        The result also has the time of the move and the process that made it. The name is empty if the path did not
+        exist when the task began, or if its first name is not known. Returns None if no directory around the path has
+        moved.
         """
         above = path.rpartition("/")[0] if self._origins else ""
         while above:
@@ -136,8 +135,8 @@ class DirectoryMoves:
     def left_from_above(self, path: str) -> Moved | None:
         """Return the moved directory under whose old name a path lies.
 
-        The result has the directory's name when the task began, the time of its move and the process
-        that moved it. Returns None if there is no such directory.
+        The result has the directory's name when the task began, the time of its move and the process that moved it.
+        Returns None if there is no such directory.
         """
         above = path.rpartition("/")[0] if self._homes else ""
         while above:
@@ -150,8 +149,7 @@ class DirectoryMoves:
     def name_now(self, home: str) -> str:
         """Return the present name of a moved directory.
 
-        `home` is the directory's name when the task began. Returns an empty string if the present name
-        is not known.
+        `home` is the directory's name when the task began. Returns an empty string if the present name is not known.
         """
         return self._homes[home][0] if home in self._homes else ""
 

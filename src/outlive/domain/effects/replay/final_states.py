@@ -42,9 +42,8 @@ class FinalStates:
     def add(self, at: int, state: str, path: str, *moments: str) -> None:
         """Record that Outlive has checked the state of a path.
 
-        `moments` are up to three times: the file's last write, the file's last change by the kernel's
-        clock, and the task's end. The task's end is given only if the path changed between the end and
-        the check.
+        `moments` are up to three times: the file's last write, the file's last change by the kernel's clock, and the
+        task's end. The task's end is given only if the path changed between the end and the check.
         """
         written, touched, ended = (*moments, "", "", "")[:3]
         self.held[path] = at, state
@@ -63,8 +62,8 @@ class FinalStates:
     def as_left(self, path: str, history: PathHistory, found: str) -> str:
         """Return the state in which the task left a path.
 
-        `found` is the present state of the path. Returns `UNREADABLE` if another process has changed
-        the path, and the state before that change is not known.
+        `found` is the present state of the path. Returns `UNREADABLE` if another process has changed the path, and the
+        state before that change is not known.
         """
         if not self._is_anothers(path, history.last_at, found):
             return found
@@ -85,9 +84,9 @@ class FinalStates:
     def _is_anothers(self, path: str, last_at: int, found: str) -> bool:
         """Return whether another process brought a path into the state `found`.
 
-        Only changes after the task's end count. A process that the task left running counts as a part
-        of the task. Returns False for a directory that was not checked at the task's end: its time
-        proves no change, because the time also changes when an entry changes.
+        Only changes after the task's end count. A process that the task left running counts as a part of the task.
+        Returns False for a directory that was not checked at the task's end: its time proves no change, because the
+        time also changes when an entry changes.
         """
         if path in self.held or self._ended is None:
             return last_at <= self._late_of.get(path, -1)
@@ -111,8 +110,8 @@ class FinalStates:
     def _changed_unseen(self, path: str, last_at: int) -> int:
         """Return the time of a path's last change, if this change was not observed.
 
-        The time is by the kernel's clock. Returns 0 if there was no change between `last_at` and the
-        task's end, or if the path was checked at the end.
+        The time is by the kernel's clock. Returns 0 if there was no change between `last_at` and the task's end, or if
+        the path was checked at the end.
         """
         if path in self.held:
             return 0
@@ -126,8 +125,8 @@ class FinalStates:
     def written_when_left(self, path: str, last_at: int) -> int:
         """Return the time of a file's last write before the task's end, or 0 if unknown.
 
-        The time is unknown if the task used the file again after the check, because a process that the
-        task left running may have written to the file again.
+        The time is unknown if the task used the file again after the check, because a process that the task left
+        running may have written to the file again.
         """
         at, state = self.held.get(path, (0, ""))
         return self._written.get(path, 0) if at >= last_at and state[:1] in ("f", "u") else 0
@@ -143,8 +142,7 @@ class FinalStates:
     def was_touched(self, path: str, history: PathHistory) -> bool:
         """Return whether a path may have changed since the first system call about it.
 
-        The kernel's time of the path's last change shows this. If this time is not known, the function
-        returns True.
+        The kernel's time of the path's last change shows this. If this time is not known, the function returns True.
         """
         touched = self._touched.get(path, 0)
         return not touched or touched >= history.first_at - _KERNELS_CLOCK_LAGS_US
@@ -184,8 +182,8 @@ class FinalStates:
     def is_rewritten(self, path: str, history: PathHistory) -> bool:
         """Return whether a path was written and has the same content as before.
 
-        If the kernel's time of the last change is earlier than the first system call about the path,
-        the write has failed and does not count.
+        If the kernel's time of the last change is earlier than the first system call about the path, the write has
+        failed and does not count.
         """
         is_same = not history.windows and history.state != UNREADABLE
         return is_same and history.baseline[:1] != "d" and self.was_touched(path, history)

@@ -33,8 +33,8 @@ class GitChanges:
 
         `places` lists the top, the git directory and the common directory of each repository in turn.
 
-        The first repository is the one in which the task was launched. Only changes in other
-        repositories are reported with a suffix that names the repository.
+        The first repository is the one in which the task was launched. Only changes in other repositories are reported
+        with a suffix that names the repository.
         """
         self._places = []
         for first in range(0, len(places), 3):
@@ -63,9 +63,8 @@ class GitChanges:
     def told(self, is_there: Callable[[str, str], bool]) -> list[Move]:
         """Return the changes to report.
 
-        Removals of directories that failed are left out. If a worktree was added or removed, the
-        changes within it are left out. `is_there` returns whether a directory still has its earlier
-        state.
+        Removals of directories that failed are left out. If a worktree was added or removed, the changes within it are
+        left out. `is_there` returns whether a directory still has its earlier state.
         """
         found = [move for number, move in enumerate(self._moves) if not self._is_in_vain(number, is_there)]
         worktrees = {what for _, what, _ in found if what.startswith("worktree ")}

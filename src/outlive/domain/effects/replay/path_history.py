@@ -51,8 +51,8 @@ class PathHistory:
         self.must_be_same = False
         """Whether a new directory with this name does not count as restored.
 
-        This is True if no system call has named the content of the first directory. Then only the first
-        directory itself counts.
+        This is True if no system call has named the content of the first directory. Then only the first directory
+        itself counts.
         """
         self.was_written = False
         """Whether the file was opened for writing. A move of the file alone does not count as writing."""
@@ -84,10 +84,9 @@ class PathHistory:
     def found(self, state: str, written: int = 0) -> None:
         """Record the state of the path after its last known change or write.
 
-        `written` is the time of the last write, or 0 if it is not known. This time is needed because
-        the observed system calls show only when a file was opened: `slow > a` empties the file at once,
-        but may write much later. If the state is `UNREADABLE`, the path counts as neither changed nor
-        restored.
+        `written` is the time of the last write, or 0 if it is not known. This time is needed because the observed
+        system calls show only when a file was opened: `slow > a` empties the file at once, but may write much later.
+        If the state is `UNREADABLE`, the path counts as neither changed nor restored.
         """
         self.state, self.unseen = state, None
         if state == UNREADABLE:
@@ -131,8 +130,8 @@ class PathHistory:
 def is_as_found(state: str, found: str, *, must_be_same: bool) -> bool:
     """Return whether a state of a path equals the state in which the task found it.
 
-    `found` is the state in which the task found the path. Two directories count as equal. With
-    `must_be_same`, they count as equal only if they are the same directory.
+    `found` is the state in which the task found the path. Two directories count as equal. With `must_be_same`, they
+    count as equal only if they are the same directory.
     """
     return state == found or (state[:1] == found[:1] == "d" and not must_be_same)
 
@@ -140,8 +139,8 @@ def is_as_found(state: str, found: str, *, must_be_same: bool) -> bool:
 class DisplacedPathHistory(PathHistory):
     """The history of a path below the old name of a moved directory.
 
-    The path counts as new until the content of the moved directory is known. All system calls about the
-    path are recorded, so that the history can be rebuilt with the first state that was found then.
+    The path counts as new until the content of the moved directory is known. All system calls about the path are
+    recorded, so that the history can be rebuilt with the first state that was found then.
     """
 
     __slots__ = ("heard", "heard_before_back", "home", "left_at", "left_by")

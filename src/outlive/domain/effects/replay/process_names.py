@@ -1,8 +1,8 @@
 """The command lines of the processes that changed files.
 
-The recorded system calls have thread numbers. A thread number does not identify a program, because the
-kernel reuses thread numbers, and because a process may execute another program. So each change gets an
-index, which identifies one program in one process.
+The recorded system calls have thread numbers. A thread number does not identify a program, because the kernel reuses
+thread numbers, and because a process may execute another program. So each change gets an index, which identifies one
+program in one process.
 """
 
 from __future__ import annotations

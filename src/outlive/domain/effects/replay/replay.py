@@ -1,9 +1,8 @@
 """The derivation of a task's effects from its observed system calls (the journal).
 
-The journal has the state of a path before each change. So the state after a change is the state before
-the next change, or the state at the task's end. A window is a span in which a path differs from the
-state in which the task found it. A change that makes the path differ opens the window. A change that
-restores the path closes the window.
+The journal has the state of a path before each change. So the state after a change is the state before the next
+change, or the state at the task's end. A window is a span in which a path differs from the state in which the task
+found it. A change that makes the path differ opens the window. A change that restores the path closes the window.
 """
 
 from __future__ import annotations
@@ -43,9 +42,8 @@ class Replay:
     def __init__(self, ignored: str, worktrees: str) -> None:
         """Prepare to read the record of a task's system calls.
 
-        `ignored` is a directory to which Outlive itself writes. Changes in this directory are left out.
-        Agents work in `worktrees`, which may lie in `ignored`, so changes in these worktrees are
-        reported.
+        `ignored` is a directory to which Outlive itself writes. Changes in this directory are left out. Agents work in
+        `worktrees`, which may lie in `ignored`, so changes in these worktrees are reported.
         """
         self._ignored = ignored.rstrip("/") + "/"
         self._worktrees = worktrees.rstrip("/") + "/"
@@ -119,8 +117,8 @@ class Replay:
     def _look_between(self, at: int, state: str, path: str, written: str = "") -> None:
         """Record that a path was found restored while no process was writing to it.
 
-        A state that equals the state before the last system call is ignored, because the last call may
-        not have taken effect yet.
+        A state that equals the state before the last system call is ignored, because the last call may not have taken
+        effect yet.
         """
         history = self._histories.get(path)
         if history is not None and history.state != state == history.baseline:
@@ -145,8 +143,8 @@ class Replay:
         if operation == "mkdir" and fields[0][:1] == "d":
             return  # the directory exists already, so the call changes nothing
         for state, path in zip(fields[::2], fields[1::2], strict=False):
-            # For the rename of a directory, `is_directory` is False, because the rename also moves the
-            # refs in the directory.
+            # For the rename of a directory, `is_directory` is False, because the rename also moves the refs in the
+            # directory.
             is_directory = operation == "mkdir" or (operation == "remove" and state[:1] == "d")
             self._change(at, by, state, path, is_directory=is_directory)
             self._finals.taken.discard(path)
@@ -185,9 +183,9 @@ class Replay:
             self._arrive(at, by, target, is_back=is_back, is_whole=False)
         else:
             taken, home = below(source, self._histories), self._histories.get(self._moves.home_of(source))
-            # If the task made the directory, there are recorded calls about all paths in it. Then each
-            # path gets a history under its new name. For any other directory, the history of the
-            # directory also stands for the paths in it.
+            # If the task made the directory, there are recorded calls about all paths in it. Then each path gets a
+            # history under its new name. For any other directory, the history of the directory also stands for the
+            # paths in it.
             for path in taken if home is None or home.baseline == ABSENT else ():
                 name = target + path[len(source) :]
                 self._histories[name] = self._histories.get(name) or self._begin(name, ABSENT, at)
@@ -201,9 +199,9 @@ class Replay:
     def _arrive(self, at: int, by: int, directory: str, *, is_back: bool, is_whole: bool = True) -> None:
         """Record that a directory got a name by a move.
 
-        With `is_whole`, no known path existed below this name until now. With `is_back`, the directory
-        has the name that it had when the task began. Then a path in it may have existed when the task
-        began, even if the first state of the path is not known.
+        With `is_whole`, no known path existed below this name until now. With `is_back`, the directory has the name
+        that it had when the task began. Then a path in it may have existed when the task began, even if the first
+        state of the path is not known.
         """
         for path in below(directory, self._histories) if is_back or is_whole else ():
             history = self._histories[path]
@@ -236,8 +234,8 @@ class Replay:
                 return
         elif not self._in.is_told(path):
             self._moves.touch_outside(path)
-            # If a task launches an agent, the task calls git to make the agent's worktree. The files of
-            # this worktree are not effects of the task.
+            # If a task launches an agent, the task calls git to make the agent's worktree. The files of this worktree
+            # are not effects of the task.
             if not path.startswith(TEMPORARY) and not path.startswith(self._ignored):
                 self._outside.setdefault(path, state)
             return
@@ -300,8 +298,8 @@ class Replay:
     def left_open(self, look: Look) -> list[LeftPath]:
         """Return the paths that the task has changed and not restored.
 
-        For an ended task, these are the paths that it left changed. A path is returned even if it has
-        changed again since the task's end.
+        For an ended task, these are the paths that it left changed. A path is returned even if it has changed again
+        since the task's end.
         """
         self._find_ends(look)
         still = [
@@ -333,12 +331,11 @@ class Replay:
     ) -> tuple[Window, ...]:
         """Return the changes that the task has not restored up to now, as windows.
 
-        A window is a span in which paths stay changed. Paths that another process has changed or
-        restored since the task's end are left out. Such a path may have the same state as at the task's
-        end. Then only the time of its last write (`written_at`) shows that it was changed.
+        A window is a span in which paths stay changed. Paths that another process has changed or restored since the
+        task's end are left out. Such a path may have the same state as at the task's end. Then only the time of its
+        last write (`written_at`) shows that it was changed.
 
-        Stashes are left out by default. A caller sets `with_stashes` for a session that is about to use
-        the stash.
+        Stashes are left out by default. A caller sets `with_stashes` for a session that is about to use the stash.
         """
         return windows_left(
             each
@@ -374,8 +371,8 @@ class Replay:
         for path, history in self._histories.items():
             is_another = history.must_be_same and history.is_open and history.state[:1] == "d"
             if is_another and self._is_removed(history.baseline) and not self._in.is_git(path):
-                # System calls about all paths in the removed directory were recorded. So the histories
-                # of these paths show whether the content of the directory is restored.
+                # System calls about all paths in the removed directory were recorded. So the histories of these paths
+                # show whether the content of the directory is restored.
                 history.must_be_same = False
                 history.found(history.state)
 
@@ -398,8 +395,7 @@ class Replay:
         if history.held_when_back is not None and home.state == home.baseline:
             return history.held_when_back
         if self._is_removed(home.baseline):
-            # A directory must be emptied before it is removed. So calls about all paths in it were
-            # recorded.
+            # A directory must be emptied before it is removed. So calls about all paths in it were recorded.
             return ABSENT
         now = self._moves.name_now(history.home)
         if now and look(now, home.baseline) == home.baseline:

@@ -22,16 +22,15 @@ class Repositories:
         self.kept: dict[str, str] = {}
         """The worktree to which each HEAD file and each stash file belongs.
 
-        The key is the path of the file. Changes of these files are reported together with the changed
-        files of the worktree.
+        The key is the path of the file. Changes of these files are reported together with the changed files of the
+        worktree.
         """
 
     def begin(self, roots: Sequence[str]) -> list[str]:
         """Set the repositories in which an attempt begins.
 
-        `roots` lists the top, the git directory and the common directory of each repository in turn.
-        The returned list has the same form, and also has the repositories in which earlier attempts
-        worked.
+        `roots` lists the top, the git directory and the common directory of each repository in turn. The returned list
+        has the same form, and also has the repositories in which earlier attempts worked.
         """
         self._known = list(roots)
         return self._work_in([*self._known, *self._further])

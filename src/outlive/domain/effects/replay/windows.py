@@ -1,7 +1,6 @@
 """Windows: spans in which several paths of a worktree were changed together.
 
-The spans of single paths are joined to a window if they belong to the same worktree and overlap in
-time.
+The spans of single paths are joined to a window if they belong to the same worktree and overlap in time.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
 def spans_of(histories: Sequence[tuple[str, PathHistory]]) -> Iterator[tuple[str, Span]]:
     """Yield the spans in which each path differed from its first state.
 
-    A directory may be removed and created again while a path in it stays changed. The span of such a
-    directory is left out, because the directory's content is not restored. The span of a moved
-    directory is kept, because no system calls have named the paths in it.
+    A directory may be removed and created again while a path in it stays changed. The span of such a directory is left
+    out, because the directory's content is not restored. The span of a moved directory is kept, because no system
+    calls have named the paths in it.
     """
     since: dict[str, int] = {}
     for path, history in histories:
@@ -42,8 +41,8 @@ def spans_of(histories: Sequence[tuple[str, PathHistory]]) -> Iterator[tuple[str
 def moved_whole(histories: Mapping[str, PathHistory], is_removed: Callable[[str], bool]) -> frozenset[str]:
     """Return the old and new names of directories that moved with their content.
 
-    A directory that was removed, or that the task made, is left out, because the changes of all paths
-    in it were observed.
+    A directory that was removed, or that the task made, is left out, because the changes of all paths in it were
+    observed.
     """
     there = (
         (path, history)
@@ -67,9 +66,9 @@ def by_whole(spans: Iterable[tuple[str, Span]], whole: frozenset[str]) -> Iterat
 def windows_of(
     spans: Iterable[tuple[str, Span]], tops: tuple[str, ...], heads: Mapping[str, str], command_of: _CommandOf
 ) -> tuple[Window, ...]:
-    """Return the windows of each worktree, sorted by the time of their first change.
+    """Return the changed files of each worktree, in groups sorted by time.
 
-    A window is a span in which paths were changed and not yet restored.
+    Each group is a window: a span in which paths were changed and not yet restored.
     """
     by_top: dict[str, list[tuple[str, Span]]] = {}
     for path, span in spans:
@@ -90,8 +89,7 @@ def tree_around(path: str, tops: tuple[str, ...], heads: Mapping[str, str]) -> s
 def _windows_in(top: str, found: list[tuple[str, Span]], command_of: _CommandOf) -> Iterable[Window]:
     """Yield the windows of one worktree: spans in which paths were changed.
 
-    Ended spans that overlap in time are joined to one window. All spans that have not ended are joined
-    to one window.
+    Ended spans that overlap in time are joined to one window. All spans that have not ended are joined to one window.
     """
     group: list[tuple[int, str, int]] = []
     still: list[tuple[int, str, int]] = []
