@@ -45,9 +45,9 @@ def letters(random: bytes, length: int) -> str:
 
 
 def check_prefix(text: str) -> str:
-    """Return the text, or raise `UserError` if no id can begin with it.
+    """Return the beginning of a task id that a user gave.
 
-    The returned text is safe in a path.
+    Raises `UserError` if no id can begin with this text. The returned text is safe in a path.
     """
     if not text or len(text) > LONGEST or not _ALLOWED.issuperset(text):
         raise UserError(
@@ -58,5 +58,5 @@ def check_prefix(text: str) -> str:
 
 
 def is_id(text: str) -> bool:
-    """Return whether the text has the form of a task id, so that it may name a bundle."""
+    """Return whether a string has the form of a task id, so that it may name a bundle."""
     return SHORTEST <= len(text) <= LONGEST and _ALLOWED.issuperset(text)

@@ -27,9 +27,9 @@ _MOST_NAMED, _WIDEST_NAME = 6, 80
 def with_comparisons(
     effects: Effects, comparisons: Sequence[Comparison], quick: tuple[Snapshot, Snapshot] | None
 ) -> Effects:
-    """Add the changes that only comparisons of snapshots show to a task's effects.
+    """Add the changes that were found only by comparing snapshots to `effects`.
 
-    `quick` has the snapshots from the task's beginning and end.
+    `effects` are the observed effects of a task. `quick` has the snapshots from the task's beginning and end.
     """
     snapshots = None if quick is None else _but_for_its_own(effects, *quick)
     known = None if quick is None or quick[0].git is None or quick[1].git is None else quick[0].git.top

@@ -62,10 +62,7 @@ def _why_unknown(effects: Effects) -> str:
 
 
 def how_long(window: Window, now: datetime) -> str:
-    """Return a phrase for how long files were, or have been, changed until restored.
-
-    The changed files and the times are in `window`.
-    """
+    """Return a phrase for how long the files of `window` were, or have been, changed."""
     span = window.lasted(now)
     return "an unknown time (the clock was set back)" if span is None else show_duration(span)
 
@@ -84,7 +81,7 @@ def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
 
 
 def none_open(effects: Effects) -> str:
-    """Return the sentence for a task that is not known to have unrestored changes."""
+    """Return the sentence for a task without known changes that are not restored."""
     if effects.level in ("unknown", "compared"):
         why = _why_unknown(effects)
         return "not known: its changes are not observed" + (f" ({why})" if why else "")

@@ -125,7 +125,10 @@ class Effects(Value):
 
     @property
     def is_outside_of(self) -> str:
-        """A phrase that says outside of what the changed paths in `outside` lie."""
+        """A phrase that describes the paths in `outside`: `outside of the project`.
+
+        If the task works in no repository, the phrase is `outside of any repository`.
+        """
         return "outside of the project" if self.is_in_repository else "outside of any repository"
 
     @property

@@ -48,8 +48,8 @@ class LeftPath(Value):
         now = look(self.path, self.found)
         if is_as_found(now, self.found, must_be_same=self.must_be_same):
             return False
-        # The second `look` reads the file again, so it comes last. It is needed only if `left` has git's id of the
-        # content, and `now` has another kind of id.
+        # Compare with the second `look` last, because it reads the file again. It is needed only if the two states
+        # have different kinds of content ids.
         is_same = self.left == now or UNREADABLE in (now, self.left) or self.left == look(self.path, self.left)
         if not is_same:
             return False

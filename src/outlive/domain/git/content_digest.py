@@ -20,7 +20,7 @@ _SIZE = _MARKS * _BYTES
 
 
 def mark_of(path: bytes) -> int:
-    """Return the number of the group that a path belongs to."""
+    """Return the number of the group of files that a path belongs to."""
     return crc32(path) % _MARKS
 
 

@@ -67,7 +67,7 @@ class GitState(Value):
     """The state of a repository. A field is None if unknown, and empty if absent."""
 
     top: str | None
-    """The top of the worktree. None if the repository is bare."""
+    """The top directory of the worktree. None if the repository is bare."""
     git_dir: str
     common_dir: str
     identity: str

@@ -213,9 +213,9 @@ def _foreign_lines(digest: HandOffText, now: datetime) -> list[str]:
 
 
 def _rest_of_earlier(digest: HandOffText) -> list[str]:
-    """Return the line that counts the ended tasks of earlier sessions without a line.
+    """Return the line with the number of earlier sessions' tasks that are not listed.
 
-    These tasks are not reported again. Returns no line if there are no such tasks.
+    These ended tasks are not reported again. Returns no line if there are no such tasks.
     """
     if not digest.earlier_more:
         return []

@@ -123,7 +123,10 @@ def _is_fine(told: RenderedNotice) -> bool:
 
 
 def _fitting(details: list[str], tail: list[str], room: int) -> list[str]:
-    """Return the details, and as many of the output's last lines as still fit."""
+    """Return the details of a notice, and the last lines of output that fit.
+
+    All lines together have at most `room` bytes. Returns an empty list if the details alone do not fit.
+    """
     if _size(details) > room:
         return []
     room -= _size(details)

@@ -81,7 +81,10 @@ class ClientTask(Value):
     """Why a child session counts as lost. None if the child session is not lost."""
     state: ForeignState = "running"
     session: str | None = None
-    """The session for which the client runs it. None if the caller did not read it."""
+    """The session for which the client runs the command or child session.
+
+    None if the caller did not read this session from the ledger.
+    """
     is_abandoned: bool = False
     """Whether the client's process has ended, or now belongs to another session."""
     written_at: datetime | None = None

@@ -102,8 +102,8 @@ class Lineage(Value):
 def is_same_boundary(begun: SessionStart, known: Session, is_held: Callable[[str], bool]) -> bool:
     """Return whether this beginning of a session is recorded already.
 
-    Then no further hand-off is needed, because the hand-off is delivered or is being delivered. For example, two hooks
-    of one client may both run when a session begins.
+    If so, no further hand-off is needed, because the hand-off is delivered or is being delivered. For example, two
+    hooks of one client may both run when a session begins.
     """
     since = seconds_since(known.begun_tick, begun.tick)
     is_alike = (known.source, known.process, known.ended_at) == (begun.source, begun.process, None)
@@ -151,7 +151,8 @@ def _by_evidence(
     for name in ("transcript", "process", "terminal"):
         given = getattr(begun, name)
         same = (other for other in others if given is not None and getattr(other, name) == given)
-        # Several sessions may have used this terminal. The new session continues only a session of it that has ended.
+        # Several sessions may have used this terminal. Only one that has ended can be the session that the new session
+        # continues.
         found = next((other for other in same if name != "terminal" or is_over(other)), None)
         if found is not None:
             return found, name

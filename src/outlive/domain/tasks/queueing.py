@@ -46,7 +46,7 @@ class Holder(Value):
 
 
 class Obstacles(Value):
-    """A queued attempt, and the attempts that it waits for, according to the ledger."""
+    """A queued attempt, and what it waits for, according to the ledger."""
 
     attempt: Attempt
     claims: tuple[Claim, ...]
@@ -87,7 +87,7 @@ class Turn(Value):
 
 
 def plan_turn(obstacles: Obstacles) -> Turn:
-    """Return the next step of a queued attempt."""
+    """Return the next step of a queued attempt: to wait, to join the queue, or to end."""
     if obstacles.failed:
         task, state = obstacles.failed[0]
         return Turn(refused=f"it was to run after task {task}, which is {state}")

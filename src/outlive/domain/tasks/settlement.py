@@ -30,7 +30,7 @@ class OutputSize(Value):
 
 
 class Settlement(Value):
-    """The facts that are recorded when an attempt ends."""
+    """What is recorded when an attempt ends: its state, its notice, and related facts."""
 
     task: str
     attempt: int

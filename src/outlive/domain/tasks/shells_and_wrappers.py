@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Literal, TypedDict
 
     class Wrapper(TypedDict, total=False):
-        """How a program runs a command that follows its options and operands."""
+        """A program that runs a command, which follows the program's options and operands."""
 
         takes: str
         """The options whose value is the next word."""

@@ -130,7 +130,7 @@ class Attempt(Value):
     automatic: bool = False
     """Whether the attempt is an automatic retry that a keeper started."""
     claims: tuple[Claim, ...] | None = None
-    """The named limits on how many attempts of agents may run at once.
+    """The named limits on how many agents' attempts may run at once.
 
     None for a command, whose limits are in the launch.
     """

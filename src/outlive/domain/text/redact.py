@@ -484,8 +484,8 @@ def _is_nothing(match: Match[str], value: str) -> bool:
 def _name_in_prose(match: Match[str]) -> str:
     """Return the name of an assignment.
 
-    If a colon follows the name, the result begins with the text before the name. This text can show that the value
-    is not a secret. For example, `unexpected token:` is the message of a parser.
+    If a colon follows the name, the result begins with the text before the name. For example, this is `unexpected` in
+    `unexpected token:`, the message of a parser. This text can show that the value is not a secret.
     """
     before = match.string[max(0, match.start() - 16) : match.start()] if ":" in match["sign"] else ""
     return before.rpartition("\n")[2] + match["name"]

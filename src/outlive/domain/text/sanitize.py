@@ -35,8 +35,8 @@ _INVISIBLE = (
     range(0xFFF0, 0xFFF9),
     range(0xE0000, 0xE1000),
 )
-# The empty braille pattern looks like a space. It becomes a space, so that plots of braille characters keep their
-# width.
+# The empty braille pattern looks like a space. It is replaced by a space and not removed, so that plots of braille
+# characters keep their width.
 _BLANKS = {0x2800: " "}
 _strip: dict[int, str | None] = {}
 # The parts of escape sequences: the characters that begin a string, the parameters of a CSI sequence, and the

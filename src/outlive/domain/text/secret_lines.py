@@ -44,7 +44,7 @@ class Finder(Value):
     """The patterns that find the lines of one kind of secret."""
 
     signs: tuple[str, ...]
-    """Strings, called signs. Each match of a pattern contains at least one sign."""
+    """Strings, called signs: each match of a pattern contains at least one of them."""
     found: tuple[str, ...]
     """The exact patterns."""
     is_exact: bool = False
@@ -156,7 +156,7 @@ def _search_with_re(finders: Sequence[Finder]) -> Callable[[bytes], Iterator[Spa
         # `re` could not search for its first characters.
         return compiled((text if is_exact else text.replace("(?i:", "(?:").lower()).encode())
 
-    # Two searches, each for half of the first characters, are faster than one search for all first characters.
+    # Two searches, each for half of the possible first characters, are faster than one search for all of them.
     kinds = [
         (
             each.is_exact,

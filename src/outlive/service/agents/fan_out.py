@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MOST_AGENTS = 500
 _LARGEST_FILE = 64 << 20
-# The fields that a line may contain. For each field, the table has the name of the field in `WantedAgent` and the type
-# of the value.
+# The fields that a line of the file may contain. For each field, the table has the name of the field in `WantedAgent`
+# and the type of the value.
 _FIELDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "prompt": ("prompt", str),
     "client": ("client", str),

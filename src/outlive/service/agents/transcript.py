@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from outlive.service.maintenance.reconcile import Adopter
 
 _WIDE = 300
-# An input of a tool with more nested levels than this is not shown, because recursive functions handle the input.
+# If the input of a tool has more nested levels than this, it is not shown, because the functions that handle it are
+# recursive and could exceed Python's recursion limit.
 _MOST_LEVELS = 100
 # In place of output that was dropped, the reader gets this NUL byte. Otherwise the two lines around the gap would be
 # joined to one wrong line.

@@ -212,9 +212,9 @@ def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set
 
 
 def _find_holders_of(held: OpenWindows, wanted: Wanted) -> Found:
-    """Return the tasks that have, or may have, changed files that a command uses.
+    """Return the tasks that have, or may have, changed files that a command will use.
 
-    Only changes that are not restored count. The command has not begun.
+    Only changes that are not restored count.
     """
     named = find_holders(held, wanted.paths, expands=True)
     found, unsure = list(named.holders), list(named.unsure)

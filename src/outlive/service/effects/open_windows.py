@@ -165,7 +165,7 @@ class OpenWindows:
                 last = found[-1].path
 
     def ask_also(self, tasks: Iterable[Task]) -> None:
-        """Add tasks whose records of changes are read too."""
+        """Add tasks to those whose records of changes have to be read."""
         known = {*(task.id for task in self.replayed), *self.recorded}
         self.replayed += {task.id: task for task in tasks if task.id not in known}.values()
 

@@ -53,7 +53,10 @@ class Neighbours:
     """
 
     def __init__(self, home: Home, since: datetime | None = None) -> None:
-        """Leave out tasks that ended before `since`, unless `since` is None."""
+        """Find the tasks, without those that ended before `since`.
+
+        If `since` is None, tasks of any age are included.
+        """
         self._home = home
         self._since = since or _EVER
         self._effects: dict[str, Effects] = {}

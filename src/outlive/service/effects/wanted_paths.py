@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 # Kinds of predicted changes. A command with such a change may read or change the whole directory tree.
 _WHOLE_TREE = frozenset(("git", "unknown"))
-# A word that tells a program to send the content of a file, such as `@file`. A name that contains a colon is an
+# A word by which a program is told to send the content of a file, such as `@file`. A name that contains a colon is an
 # address and not a file.
 _SENT = re.compile(r"(?:[\w.-]*@|<|fileb?://(?:localhost(?=/))?)([^:;]+)(?:;.*)?", re.DOTALL)
-# At one of these characters, the part of a word begins that only the shell knows.
+# The characters at which the shell inserts something that the text does not show.
 _UNREAD = re.compile(r"[$`…]")
 
 
@@ -35,7 +35,7 @@ class Wanted:
         self.unread: dict[str, str] = {}
         """Words that may name any file in a directory, such as `src/$NAME`.
 
-        The value for each word is this directory.
+        The value for each word is the directory, here `src`.
         """
 
     def places(self) -> set[str]:

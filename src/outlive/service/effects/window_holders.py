@@ -124,10 +124,10 @@ def _recorded(
 
 
 def _concerns(wanted: set[str], held: Sequence[str]) -> bool:
-    """Return whether a changed path concerns a path that the caller wants to use.
+    """Return whether a changed path matters for a path that the caller wants to use.
 
-    The changed path is the wanted path, or one of the two contains the other. A file of git itself, such as HEAD,
-    counts only if the caller names it. A command that reads the directory tree does not read git's own files.
+    This is so if the two are equal, or if one contains the other. A file of git itself, such as HEAD, counts only if
+    the caller names it. A command that reads the directory tree does not read git's own files.
     """
     below, around = tuple(path.rstrip("/") + "/" for path in wanted), _around(wanted)
     return any(away in around or (away.startswith(below) and not is_gits_own(away)) for away in held)

@@ -35,7 +35,7 @@ class OwedBy(Value):
     The end of these tasks is reported to `session` too.
     """
     ahead: tuple[Session, ...] = ()
-    """Living sessions that now get notices which `session` would get after them.
+    """Living sessions that get notices in place of `session`.
 
     When such a session ends, its notices may go to `session`.
     """
@@ -162,7 +162,7 @@ class Recipients:
     def _shown(self, task: str) -> list[int]:
         """Return the sessions to which a task was shown.
 
-        The sessions to which a hand-off showed the running task come first. Then come the sessions that were presented
-        a notice about the task which is still open.
+        First come the sessions to which a hand-off showed the running task. Then come the sessions that were presented
+        a notice about the task and have not acknowledged it.
         """
         return [*self._inbox.sessions_shown(task), *self._inbox.last_told(task)]

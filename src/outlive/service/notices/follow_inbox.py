@@ -167,7 +167,7 @@ class Watch:
     def _open_fifos(self) -> None:
         """Open the FIFO of each running task's keeper, and close the FIFOs of other tasks.
 
-        A closed FIFO shows that the keeper has exited. The list of running tasks is updated too.
+        When a keeper exits, poll() reports that its FIFO was closed. The list of running tasks is updated too.
         """
         with self._ledger.use(utc_now()) as ledger:
             owed = owed_to(ledger, self.session, self.project)

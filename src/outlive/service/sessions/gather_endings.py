@@ -1,4 +1,4 @@
-"""Presenting the notices for a session that is about to stop, all together.
+"""The presentation of notices to a session that is about to stop, all together.
 
 Each presentation costs a turn of the model, and clients allow only a few such turns in a row. So notices wait until no
 task runs that the session waits for. Notices about tasks that wait for input or make no progress do not wait. With

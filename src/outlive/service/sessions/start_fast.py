@@ -49,7 +49,7 @@ def _recorded(home: Home, ledger: SqliteLedger, begun: SessionStart) -> bool:
 def trace_begin(
     home: Home, begun: SessionStart, session: Session, before: Session | None, evidence: str | None
 ) -> None:
-    """Write to the trace which session has begun, and which session it continues."""
+    """Write to the debugging log which session has begun, and which one it continues."""
     trace(
         home,
         session.id,

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Attempt, LeftRunning, Task
     from outlive.service.maintenance.reconcile import Adopter
 
-# The time limit of a cancel, in seconds. It covers all steps of the keeper, and the settlement on a busy machine.
+# The time limit of a cancel, in seconds. It covers all steps of the keeper, and then the settlement, even on a slow
+# machine.
 _CEILING = sum(grace for _, grace in STEPS) + 10
 _MOST_ROUNDS = 3
 _ASK_AGAIN = timedelta(seconds=1)

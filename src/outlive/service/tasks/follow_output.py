@@ -91,7 +91,7 @@ class _Watch:
     def is_held(self) -> bool:
         """Return whether a keeper of the attempt is alive.
 
-        A keeper has the attempt's done FIFO open for writing.
+        While a keeper lives, it has a FIFO of the attempt (the done FIFO) open for writing.
         """
         return has_writer(self._done)
 

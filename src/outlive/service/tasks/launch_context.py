@@ -52,7 +52,7 @@ def own_session_of(environ: Mapping[str, str], from_client: str | None = None) -
 def environ_of_task(environ: Mapping[str, str], task: str, session: str | None) -> dict[str, str]:
     """Return the environment of a task's command.
 
-    `environ` is the launcher's environment.
+    `environ` is the environment of the launcher.
     """
     inside = {**environ, "OUTLIVE_TASK": task, "OUTLIVE_DEPTH": str(depth_of(environ) + 1)}
     if session is not None:

@@ -94,7 +94,7 @@ class Launched(Value):
     started: bool = True
     """Whether this launch started the task.
 
-    It is False if another task has the same key, and this task was returned instead.
+    It is False if an earlier task has the same key, and that task was returned instead.
     """
 
 

@@ -1,10 +1,8 @@
 """Directories that moved while a task ran, and the first names of their files.
 
-The first name of a path is its name when the task began. In this module, the tree means all repositories of the task.
-
-The system call that moves a directory does not name the files in the directory. So the first recorded call about such
-a file may use the file's new name. A task may then create a file under the old name. The file that had this name when
-the task began may now be in the moved directory.
+The first name of a path is its name when the task began. The system call that moves a directory does not name the
+files in the directory. So the first recorded call about such a file may use the file's new name. A task may then
+create a file under the old name. The file that had this name when the task began may now be in the moved directory.
 """
 
 from __future__ import annotations
@@ -112,7 +110,7 @@ class DirectoryMoves:
     def _origin(self, at: int, by: int, source: str) -> Moved:
         """Return a directory's name at the task's beginning, and its first move.
 
-        The move has a time and a process.
+        The result has the name, and the time and the process of the move.
         """
         found = self._origins.get(source) or self.origin_of(source)
         return found or ("" if source in self._homes else source, at, by)
