@@ -49,7 +49,7 @@ class Conflict(OutliveError):
 
 
 class Unavailable(OutliveError):
-    """A condition outside of Outlive prevents the call now. It may work later."""
+    """A condition outside of Outlive prevents the call at the moment."""
 
     code = "unavailable"
     exit_code = 3
