@@ -46,9 +46,9 @@ _SHOWN_PROMPT = 200
 
 
 class WantedAgent(Value):
-    """The wanted properties of a new agent, without those that every task has.
+    """The properties that a caller wants for a new agent.
 
-    For a property that is None, the user's settings decide.
+    Properties that every task has are not included. For a property that is None, the user's settings decide.
     """
 
     prompt: str
@@ -66,7 +66,7 @@ class WantedAgent(Value):
 
 
 class _Resumed(Value):
-    """The session that an agent continues, and the cost of the session until now."""
+    """The client's session that a new agent continues, and its cost until now."""
 
     session: str
     client: str | None = None
@@ -75,7 +75,7 @@ class _Resumed(Value):
     cost_usd: float | None = None
     tokens: tuple[int, int] | None = None
     worktree: Worktree | None = None
-    """The worktree of the ended task, in which the agent works again."""
+    """The worktree of the task that used the session. The new agent works in it again."""
 
 
 def launch_agent(home: Home, wanted: WantedAgent, request: Request, now: datetime) -> Launched:
@@ -148,7 +148,7 @@ def _check_lineage(environ: dict[str, str]) -> None:
     Without this variable, it is not known how many nested tasks are around this process.
     """
     if parent_of(environ) is not None:
-        return  # `run` checks the depth
+        return  # `run` checks how deeply tasks are nested
     pid = os.getppid()
     while pid > 1:
         if name_of(pid) == KEEPER_NAME:
@@ -163,11 +163,10 @@ def _check_lineage(environ: dict[str, str]) -> None:
 def _candidates(
     home: Home, settings: AgentSettings, wanted: WantedAgent, request: Request, *, is_resumed: bool
 ) -> tuple[tuple[Candidate, ...], str]:
-    """Return the pairs of client and model to try, and why the first pair is first.
+    """Return the clients and models to try, and why the first one is first.
 
-    Pairs whose client is not installed are left out, unless no client is installed. If the first pair was unavailable
-    recently, all pairs that were unavailable come last. If the agent continues a session, all pairs are kept in their
-    order.
+    A client that is not installed is left out, unless no client is installed. A client and model that were unavailable
+    recently come last. If the agent continues a session, all stay in their order.
     """
     client, model, category, project = wanted.client, wanted.model, wanted.category, project_of(request.cwd)
     choice = choice_of(settings, client=client, model=model, category=category, project=project)
@@ -235,7 +234,7 @@ def _find_resumed(home: Home, text: str) -> _Resumed:
 def _task_of(home: Home, text: str) -> Task | None:
     """Return the task with the id `text`, or the newest task that used this session.
 
-    Returns None if there is no such task. The text can then only be the id of a session in a client.
+    Returns None if there is no such task. Then `text` can only be the id of a client's session that no task has used.
     """
     try:
         with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -290,11 +289,11 @@ def _client_of_resumed(wanted: WantedAgent, resumed: _Resumed) -> str:
 
 
 def _cwd_of_resumed(cwd: str, resumed: _Resumed) -> str:
-    """Return the directory for which an agent that continues a session is launched.
+    """Return the directory in which an agent that continues a session is launched.
 
-    Some clients find a session only from the directory in which the session began. If the ended task had a worktree,
-    this is the directory in the user's repository that corresponds to the task's directory. `placed` replaces it by the
-    directory in the worktree, as for a new worktree. So the new task belongs to the user's project.
+    Some clients find a session only from the directory in which the session began. If the earlier task had a worktree,
+    the function returns the same directory of the user's own checkout, so that the new task belongs to the user's
+    project. `placed` later replaces it by the directory in the worktree.
     """
     if resumed.worktree is not None and resumed.cwd is not None:
         below = os.path.relpath(resumed.cwd, resumed.worktree.path)
@@ -357,7 +356,10 @@ def _check_model(agent: AgentRequest, client: str, adapter: Adapter) -> None:
 
 
 def _check_limits(agent: AgentRequest, client: str, adapter: Adapter) -> None:
-    """Raise `UserError` for a limit on something that a client does not report."""
+    """Raise `UserError` if a limit needs a number that the client does not report.
+
+    For example, a cost limit needs a client that reports its cost.
+    """
     instead = "give --max-turns instead of" if adapter.counts_turns else "leave out"
     if agent.budget_usd is not None and not adapter.reports_cost:
         raise UserError(

@@ -1,8 +1,8 @@
-"""The running tasks that a session waits for, without servers and silent tasks.
+"""The running tasks that a session waits for.
 
-A silent task is reported only if it fails. A server is a task that listens on a port and prints nothing. Silent tasks
-and servers may run without end, so a session does not wait for them. If an awaited task turns out to be a server, the
-session is notified of that and stops waiting for the task.
+A session does not wait for tasks that may run without end. These are servers, which listen on a port and print
+nothing, and tasks that are reported only if they fail. If an awaited task turns out to be a server, the session is
+notified of that and stops waiting for the task.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _LISTENING = "0A"
 
 
 def awaited(tasks: Sequence[Task]) -> list[Task]:
-    """Return the tasks whose success is reported, and not only their failure."""
+    """Return the tasks for which a session waits: those whose success is reported.
+
+    A task of which only a failure is reported is left out.
+    """
     return [task for task in tasks if task.launch.notify in AWAITED]
 
 
@@ -60,11 +63,12 @@ def quiet_s(home: Home, task: Task) -> float:
 def _processes_on_record(home: Home, task: Task) -> list[int]:
     """Return the process ids of a task's command and of its witness.
 
-    An adopted process has no witness. Returns an empty list for a task of another boot or PID namespace.
+    An adopted process has no witness. Returns an empty list if the task began before the last boot or in another PID
+    namespace.
     """
     slot = AttemptFiles(home.bundle(task.id), task.current.number).read_slot("process")
     if slot is None or slot.get("boot") != boot_id() or str(slot.get("namespace")) != str(pid_namespace()):
-        return []  # here, these process ids may belong to other processes
+        return []  # in this boot or PID namespace, these ids may belong to other processes
     return [int(slot[name]) for name in ("pid", "witness") if slot.get(name)]
 
 
@@ -72,8 +76,8 @@ def _ports_by_task(on_record: Mapping[int, str]) -> dict[str, int]:
     """Return a TCP port of each task that listens on a port.
 
     Processes whose /proc entries cannot be read are left out. A process belongs to the task that `OUTLIVE_TASK` in its
-    environment names. An adopted process has no such variable, so it belongs to the task of its ancestor in
-    `on_record`.
+    environment names. An adopted process has no such variable. It belongs to the task for which `on_record` lists the
+    process or one of its ancestors.
     """
     sockets = _listening()
     found: dict[str, int] = {}
@@ -93,7 +97,10 @@ def _ports_by_task(on_record: Mapping[int, str]) -> dict[str, int]:
 
 
 def _listening() -> dict[str, int]:
-    """Return the TCP ports of this user's processes by socket name (`socket:[INODE]`)."""
+    """Return the TCP ports on which this user's processes listen.
+
+    The key is the name of the socket (`socket:[INODE]`).
+    """
     found = {}
     for table in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
         try:

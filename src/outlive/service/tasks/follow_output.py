@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from outlive.service.maintenance.reconcile import Adopter
 
 CHUNK = 1 << 16
-# Poll at this interval only if the user has no inotify instance left.
+# The interval in milliseconds between two reads if the user has no inotify instance left.
 _LOOK_EVERY_MS = 100
 _SETTLING_PAUSE = 0.002
 
@@ -46,8 +46,8 @@ def follow(
 ) -> Iterator[Piece]:
     """Yield pieces of output from `start` on, until the attempt ends or time runs out.
 
-    After all output written so far, an empty piece is yielded, so that the caller can do other work. This function also
-    returns when the descriptor `departures` becomes readable.
+    After all output written so far, an empty piece is yielded, so that the caller can do other work. This function
+    also returns when the descriptor `departures` becomes readable, because the reader has gone away.
     """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     carry_in_own_process(home.path)
@@ -89,15 +89,18 @@ class _Watch:
                 self._poll.register(fd, POLLIN)
 
     def is_held(self) -> bool:
-        """Return whether a process still has the done FIFO open for writing."""
+        """Return whether a keeper of the attempt is alive.
+
+        While a keeper lives, it has a FIFO of the attempt (the done FIFO) open for writing.
+        """
         return has_writer(self._done)
 
     def wait(self, until: float | None) -> None:
         """Sleep until there may be new output."""
         left = None if until is None else max(0.0, until - time.monotonic()) * 1000
         if not self.is_held():
-            # The attempt has no keeper at the moment. Either a keeper has exited before the attempt is settled, or a
-            # keeper that adopts the attempt has not opened the FIFO yet.
+            # The attempt has no keeper now. Either a keeper has exited before the attempt is settled, or a keeper that
+            # adopts the attempt has not opened the FIFO yet.
             wait_for_departure(self._departures, self._pause)
             self._pause = min(self._pause * 2, 1.0)
         elif self._growth is None:

@@ -93,7 +93,10 @@ class Launched(Value):
     task: str
     """The id of the task."""
     started: bool = True
-    """Whether this launch started the task. It is False if a task with the key was returned instead."""
+    """Whether this launch started the task.
+
+    It is False if an earlier task has the same key, and that task was returned instead.
+    """
 
 
 def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | None = None) -> Launched:
@@ -101,8 +104,8 @@ def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | N
 
     If a task with the same key is live or has succeeded, nothing starts and the id of that task is returned. If that
     task has ended in another way, its next attempt starts. With the key scope `ended`, the next attempt starts only if
-    the task is lost and its command never began. If the ledger `resting` is given, it is used and stays open for later
-    calls.
+    the task is lost and its command never began. The caller may pass an open ledger as `resting`. This ledger is used,
+    and stays open for later calls.
     """
     check_request(request)
     check_depth(request.surroundings.environ, request.deepest)
@@ -146,9 +149,9 @@ def _new_bundle(home: Home, launch: Launch) -> tuple[Launch, AttemptFiles]:
 
 
 def _prepare_agent(launch: Launch, files: AttemptFiles, request: Request) -> AgentStart | None:
-    """Write the prompt and make the worktree of an agent, and return its first start.
+    """Write the prompt and make the worktree of an agent.
 
-    Returns None if the task is a command and not an agent.
+    Returns how the first attempt of the agent begins, or None if the task is a command.
     """
     if launch.agent is None:
         return None
@@ -164,7 +167,7 @@ def _prepare_agent(launch: Launch, files: AttemptFiles, request: Request) -> Age
 
 
 def check_request(request: Request) -> None:
-    """Raise `UserError` for a request that would fail later."""
+    """Raise `UserError` for a request that could not be carried out later."""
     if request.max_output < SMALLEST_CAP:
         raise UserError(
             f"a cap of {request.max_output} bytes is too small",
@@ -245,9 +248,9 @@ def _is_storable(text: str) -> bool:
 
 
 def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | None:
-    """Return the task with the requested key, after a retry if one is necessary.
+    """Return the task that already has the requested key.
 
-    Returns None if no task has the key.
+    If necessary, the task is retried first. Returns None if no task has the key.
     """
     with open_ledger(home, now) as ledger:
         task = ledger.with_key(project_of(request.cwd), request.key or "")
@@ -261,7 +264,7 @@ def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | No
         task = ledger.task(task.id) or task
         starts = task.current.settled_at is not None and task.state != "succeeded"
         if starts and request.key_scope == "ended":
-            # A retry is allowed if the command never began, because the command then still runs only once.
+            # If the command never began, a retry is allowed: the command then still runs only once.
             from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - imported here, because only a launch with a key needs it
 
             starts = task.state == "lost" and never_began(ledger, task)
@@ -293,7 +296,7 @@ def _check_same_command(home: Home, task: Task, request: Request) -> None:
 
 
 def make_bundle(home: Home, launch: Launch) -> AttemptFiles | None:
-    """Create the task's directory with its spec.
+    """Create the task's directory, with a file that describes the launch.
 
     Returns None if another task has the id.
     """
@@ -381,7 +384,10 @@ def _plan_launch(request: Request, after: tuple[Dependency, ...], now: datetime)
 
 
 def _how_to_observe(request: Request) -> Observe:
-    """Return the requested way to observe, or the user's default (OUTLIVE_OBSERVE)."""
+    """Return how to observe the task: as requested, or as OUTLIVE_OBSERVE says.
+
+    The variable OUTLIVE_OBSERVE is the user's default for requests without a choice.
+    """
     in_general = request.surroundings.environ.get("OUTLIVE_OBSERVE") or "auto"
     return in_general if request.observe == "auto" else request.observe  # type: ignore[return-value]
 
@@ -400,7 +406,7 @@ def _enqueue(
                 from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - imported here, because only agent tasks need it
 
                 check_session_is_free(ledger, launch, start)
-            # Read the clock only now: waiting for the write lock may have taken seconds.
+            # Read the clock only now, because waiting for the write lock may have taken seconds.
             return ledger.enqueue(launch, new_attempt(launch, 1, utc_now(), start))
     except Exception:
         # An error from COMMIT does not prove that the row was not written, so look for the row before the error is

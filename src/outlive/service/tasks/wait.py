@@ -1,6 +1,7 @@
 """Waiting: one poll() that blocks until the kernel reports the exit of a keeper.
 
-A waiting process can sleep on a thousand done FIFOs at once. A FIFO hangs up when its last writer has closed it.
+While a keeper runs, it has a FIFO of its attempt (the done FIFO) open for writing. A waiting process can poll a
+thousand of these FIFOs at once. poll() reports a hang-up when the last writer has closed the FIFO.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ def wait_for(
 ) -> bool:
     """Block until all tasks have ended, or with `any_one` until one task has ended.
 
-    Returns False on timeout, or when `departures`, a descriptor of `watch_departures`, becomes readable. `on_end` is
-    called with each task that ends, and `tick` is called every second. Without `tick`, the process does not wake
-    every second.
+    Returns False on timeout, or when the descriptor `departures` becomes readable because the caller's reader has gone
+    away. `on_end` is called with each task that ends, and `tick` is called every second. Without `tick`, the process
+    does not wake every second.
     """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     size = max(1, len(ids)) if any_one else _at_once()
@@ -137,14 +138,15 @@ class _WaitSet:
         except BaseException:
             self.__exit__()
             raise
-        # If the keeper closes a FIFO after we opened it, poll() reports a hang-up. If the keeper closed it before,
-        # poll() reports nothing. So collect the FIFOs that no process has open now.
+        # A keeper has its FIFO open while it runs. If the keeper closes the FIFO after we opened it, poll() reports a
+        # hang-up. If the keeper closed it before, poll() reports nothing. So collect the FIFOs that no process has
+        # open now.
         self._unkept = [fifo for fifo in self._fifos if not has_writer(fifo)]
 
     def _read(self, ids: Sequence[str]) -> list[Task]:
         """Return the tasks as the ledger has them now.
 
-        The ledger stays open during the wait, because opening it after a task has ended would delay the answer.
+        The ledger stays open during the wait, because opening it again after a task has ended would delay the result.
         """
         if not ids:
             return []
@@ -186,11 +188,12 @@ class _WaitSet:
     def _sleep(self, left: float | None) -> list[int]:
         """Sleep until FIFOs hang up, and return these FIFOs.
 
-        Returns an empty list on timeout.
+        A hang-up shows that a keeper has exited. Returns an empty list on timeout.
         """
         if not self._is_long:
-            # Copy the code only before a long sleep (`carry_in_own_process`). Most waits are short, and the copy takes
-            # some milliseconds.
+            # Before a long sleep, this process changes to its own copy of Outlive's modules (`carry_in_own_process`),
+            # so that an upgrade cannot replace the modules. Most waits are short, and the copy takes some
+            # milliseconds.
             self._is_long = True
             ready = self._poll.poll(_SHORT_MS if left is None else min(left, _SHORT_MS))
             if ready or (left is not None and left <= _SHORT_MS):
@@ -203,9 +206,9 @@ class _WaitSet:
         return [fifo for fifo, _ in ready if fifo != self._departures]
 
     def _settle_unkept(self) -> None:
-        """Check the tasks whose done FIFO no keeper has open.
+        """Check the tasks whose keeper has exited.
 
-        Tasks that have ended are collected in `_ended`. The other tasks are reconciled.
+        Tasks that have ended are collected in `_ended`. The other tasks are settled or adopted.
         """
         tasks = {task.id: task for task in self._read([self._fifos[fifo][0] for fifo in self._unkept])}
         further = []
