@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.session_steps import Clients
     from tests.support import Bench
 
-PAYLOADS = Path(__file__).parents[1] / "clients/payloads"
+PAYLOADS = Path(__file__).parents[2] / "clients/payloads"
 SESSION = "0d413d96-f387-4132-a51a-c0d99b18c65d"
 MODULES: dict[str, Any] = {"claude": claude, "codex": codex, "gemini": gemini, "opencode": opencode}
 STOPS = {"claude": "Stop", "codex": "Stop", "gemini": "AfterAgent", "opencode": "session.idle"}

@@ -13,7 +13,7 @@ import pytest
 from outlive.bundle import home
 from outlive.bundle.atomic_file import temporary_name, write_whole
 
-SRC = Path(__file__).resolve().parents[2] / "src" / "outlive"
+SRC = Path(__file__).resolve().parents[3] / "src" / "outlive"
 THREADS = 16
 
 

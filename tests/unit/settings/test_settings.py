@@ -381,7 +381,7 @@ def test_reading_raises_only_user_errors_for_arbitrary_bytes(file: Path, content
 
 def test_example_of_the_reference_is_accepted() -> None:
     """The example in docs/reference/settings.md can be copied as a settings file."""
-    page = (Path(__file__).parents[2] / "docs/reference/settings.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/reference/settings.md").read_text()
     found = parse_agent_settings(page.split("```toml\n")[1].split("```")[0], "F")
     assert found.categories["review"].model == "gpt-5"
     assert tuple(found.clients["mybot"].table["lines"]) == LINES.names

@@ -14,14 +14,14 @@ import pytest
 from outlive.hooks.clients import cursor
 from outlive.hooks.event import Answer
 from outlive.install.clients.cursor import LOOP_LIMIT, groups
-from tests.integration.test_hooks import SESSION, call, ended, launch, said, state
+from tests.integration.hooks.test_hooks import SESSION, call, ended, launch, said, state
 from tests.session_steps import until
 from tests.support import wait_until
 
 if TYPE_CHECKING:
     from tests.support import Bench
 
-PAYLOADS = Path(__file__).parents[1] / "clients/payloads/cursor.json"
+PAYLOADS = Path(__file__).parents[3] / "clients/payloads/cursor.json"
 
 
 def documented() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from outlive.hooks.clients import openclaw
 from outlive.hooks.event import Answer
 from outlive.install.clients.openclaw import EVENTS
-from tests.integration.test_hooks import SESSION, call, ended, launch, said, state
+from tests.integration.hooks.test_hooks import SESSION, call, ended, launch, said, state
 from tests.session_steps import is_watched, until
 from tests.support import PATIENCE_S, wait_until
 
@@ -83,9 +84,8 @@ def gateway(bench: Bench, clients: Clients) -> Iterator[Gateway]:
 def test_openclaw_plugin_names_exactly_the_events_that_the_hook_knows(bench: Bench) -> None:
     """The plugin's file and the doctor name exactly the events that the hook answers."""
     assert set(EVENTS) == set(openclaw.KINDS)
-    source = os.path.join(os.path.dirname(__file__), "../../src/outlive/install/clients/openclaw_plugin/index.js")
-    with open(source, encoding="utf-8") as file:
-        text = file.read()
+    source = Path(__file__).parents[4] / "src/outlive/install/clients/openclaw_plugin/index.js"
+    text = source.read_text(encoding="utf-8")
     assert [event for event in EVENTS if f'"{event}"' not in text] == []
     for event in EVENTS:
         said(call(bench, "openclaw", event, pid=os.getpid()))

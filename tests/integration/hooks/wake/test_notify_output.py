@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.test_hooks import SESSION, call, context, ended, launch, said, state
-from tests.integration.test_hooks_headless import Session, session
-from tests.integration.test_waking import Watchers, watchers
+from tests.integration.hooks.test_hooks import SESSION, call, context, ended, launch, said, state
+from tests.integration.hooks.wake.test_headless import Session, session
+from tests.integration.hooks.wake.test_waking import Watchers, watchers
 from tests.session_steps import begin, until
 from tests.support import wait_until
 

@@ -11,7 +11,7 @@ import pytest
 from outlive.linux.seccomp import is_known_machine
 from tests.agent_steps import Agents
 from tests.git_steps import Worktree
-from tests.integration.test_comparing import begun, compared
+from tests.integration.service.effects.test_comparing import begun, compared
 from tests.support import wait_until
 
 if TYPE_CHECKING:

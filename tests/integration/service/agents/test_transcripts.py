@@ -14,8 +14,8 @@ import pytest
 from outlive import AsyncOutlive, Outlive, UserError
 from outlive.sdk.documents import TranscriptDocument
 from tests.agent_lines import launch_agent, line
-from tests.integration.test_departure import ends_without_reader, pipe
-from tests.integration.test_sdk import check_document
+from tests.integration.cli.test_reader_gone import ends_without_reader, pipe
+from tests.integration.sdk.test_sdk import check_document
 from tests.mcp_steps import document_of, over_stdio, play, text_of
 from tests.support import wait_until
 

@@ -18,7 +18,7 @@ from outlive.service.effects.guard import answer_for_command, answer_for_paths, 
 from outlive.service.effects.open_windows import MOST_COMPARED, OpenWindows
 from outlive.service.sessions.gate import gate
 from tests.git_steps import ENVIRON, Worktree
-from tests.integration.test_left_open import failed, hook, settle_in_the_past
+from tests.integration.service.effects.test_left_open import failed, hook, settle_in_the_past
 from tests.session_steps import begin, until
 from tests.support import wait_until
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from outlive.domain.effects.predicted import Declared
 from outlive.observe.predict.predict import declare
 from outlive.observe.shell import bash_grammar, commands
-from tests.unit.declared_corpus import CHANGES, OPAQUE, READS
+from tests.unit.observe.predict.declared_corpus import CHANGES, OPAQUE, READS
 
 HOME = "/home/dev"
 CWD = "/home/dev/shop"

@@ -16,7 +16,7 @@ from outlive.observe.predict.rule import find_program
 if TYPE_CHECKING:
     from types import ModuleType
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 HOME = "/home/dev"
 
 

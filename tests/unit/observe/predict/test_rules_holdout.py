@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from outlive.observe.predict.predict import declare
-from tests.unit.declared_corpus import CHANGES, OPAQUE, READS
+from tests.unit.observe.predict.declared_corpus import CHANGES, OPAQUE, READS
 
 LINES = tomllib.loads(Path(__file__).with_name("holdout_commands.toml").read_text(encoding="utf-8"))["command"]
 EXAMPLES = {
     example.partition(" => ")[0].strip()
-    for file in (Path(__file__).resolve().parents[2] / "rules").glob("*.toml")
+    for file in (Path(__file__).resolve().parents[4] / "rules").glob("*.toml")
     for program in tomllib.loads(file.read_text(encoding="utf-8"))["program"]
     for rule in program.get("rule", ())
     for example in rule.get("examples", ())

@@ -9,7 +9,7 @@ import pytest
 
 from outlive.domain.effects.predicted import may_take_away
 from tests.git_steps import Worktree
-from tests.unit.test_declared import of_text
+from tests.unit.observe.predict.test_declared import of_text
 
 if TYPE_CHECKING:
     from pathlib import Path
