@@ -43,6 +43,19 @@ def crowded_rooms(top: Path) -> Iterator[str]:
             yield f"crowded: {package.relative_to(top.parent)}"
 
 
+def misplaced_tests(tests: Path, top: Path) -> Iterator[str]:
+    """Yield the folders of tests that mirror no package, and those with too many files.
+
+    The folders of unit and integration tests have the names of the packages below `top`.
+    """
+    for suite in (tests / "unit", tests / "integration"):
+        for folder in sorted({path.parent for path in suite.rglob("*.py")}):
+            if not (top / folder.relative_to(suite) / "__init__.py").exists():
+                yield f"no such package: {folder.relative_to(tests)}"
+            if len(list(folder.glob("*.py"))) > MOST_MODULES:
+                yield f"crowded: {folder.relative_to(tests)}"
+
+
 def shared_names(top: Path) -> Iterator[str]:
     """Yield the module names that are used twice.
 

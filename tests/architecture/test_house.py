@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.architecture.house_rules import SRC, findings, long_files, unclear_help
+from tests.architecture.house_rules import SRC, findings, long_files, misplaced_tests, unclear_help
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 STILL_LONG = {
     "conformance/test_sessions_in_any_order.py": 857,
     "integration/test_adversity.py": 748,
-    "integration/test_comparing.py": 654,
-    "integration/test_hooks.py": 893,
-    "integration/test_install.py": 972,
-    "integration/test_mcp.py": 840,
+    "integration/service/effects/test_comparing.py": 654,
+    "integration/hooks/test_hooks.py": 893,
+    "integration/install/test_install.py": 972,
+    "integration/mcp/test_mcp.py": 840,
     "clients/rig.py": 710,
-    "unit/declared_corpus.py": 872,
-    "unit/test_redaction.py": 844,
+    "unit/observe/predict/declared_corpus.py": 872,
+    "unit/domain/text/test_redaction.py": 844,
 }
 
 
@@ -61,6 +61,27 @@ def test_test_files_are_short_and_the_long_ones_do_not_grow() -> None:
     long = dict(long_files(SRC.parents[1] / "tests"))
     assert set(long) == set(STILL_LONG)
     assert {name: lines for name, lines in long.items() if lines > STILL_LONG[name]} == {}
+
+
+def test_folders_of_tests_have_the_names_of_packages() -> None:
+    """Each folder of unit and integration tests has the name of a package, and at most 20 files."""
+    assert list(misplaced_tests(SRC.parents[1] / "tests", SRC)) == []
+
+
+def test_folder_without_a_package_and_a_crowded_folder_are_found(tmp_path: Path) -> None:
+    """A folder of tests without a package is found, and a folder with 21 files is found."""
+    for package in ("", "room"):
+        (tmp_path / "src" / package).mkdir()
+        (tmp_path / "src" / package / "__init__.py").touch()
+    for folder in ("unit/room", "integration/room", "integration/gone"):
+        (tmp_path / "tests" / folder).mkdir(parents=True)
+        (tmp_path / "tests" / folder / "test_x.py").touch()
+    for number in range(20):
+        (tmp_path / "tests" / "unit" / "room" / f"test_{number}.py").touch()
+    assert list(misplaced_tests(tmp_path / "tests", tmp_path / "src")) == [
+        "crowded: unit/room",
+        "no such package: integration/gone",
+    ]
 
 
 def test_long_files_are_found_in_every_folder(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from tests.clients.model import Asked, Fail, Hang, Reply, Say, Use
 from tests.clients.rig import Codex
-from tests.integration.test_agents_killed import check_endings
+from tests.integration.service.agents.test_killed_agents import check_endings
 from tests.support import is_alive, kill, wait_until
 
 if TYPE_CHECKING:
