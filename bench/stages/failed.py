@@ -165,12 +165,12 @@ def _project(project: Path, name: str, *, tasks: int, all_files: bool) -> _Proje
         subprocess.run(["git", *words], cwd=project, env=env, check=True)
     outlive = [sys.executable, "-I", which("outlive")]
     texts = [f"echo new > src/d{number * 60 // 100}/f{number * 60}; exit 1" for number in range(tasks)]
-    words = [["sh", "-c", text] for text in texts] + [[sys.executable, "-c", _FAIL]] * all_files
-    for each in words:
+    commands = [["sh", "-c", text] for text in texts] + [[sys.executable, "-c", _FAIL]] * all_files
+    for each in commands:
         started = [*outlive, "run", "--observe", "syscalls", "--wait", "60s", "--", *each]
         subprocess.run(started, cwd=project, env=env, check=False, capture_output=True)
     subprocess.run([*outlive, "list"], cwd=project, env=env, check=True, capture_output=True)
-    _wait_until_recorded(env, len(words))
+    _wait_until_recorded(env, len(commands))
     return project, env
 
 
