@@ -19,6 +19,9 @@ from tests.support import Bench
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# pytest explains the failed assertions of test files only. These steps have assertions of their own.
+pytest.register_assert_rewrite("tests.hook_steps")
+
 # The profile of nightly runs, which takes too long for a developer. It is chosen with OUTLIVE_PROFILE=nightly, or with
 # pytest's own --hypothesis-profile=nightly.
 settings.register_profile("nightly", max_examples=2000, deadline=None)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 VERSIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 ERAS = tuple(VERSIONS)
 MAY_RUN = {"OUTLIVE_MCP_RUN": "on", "OUTLIVE_SESSION": "s-1"}
+CODEX_FREE = {"x-codex-turn-metadata": {"session_id": "codex-session-1", "sandbox": "none"}}
 
 
 class HttpServer:

@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.clients.model import Asked, Fail, Model, Reply, Say, Use
-from tests.clients.rig import Claude, Codex, OpenCode, Rig, program
+from tests.clients.rig import Rig, program
+from tests.clients.rigs.claude import Claude
+from tests.clients.rigs.codex import Codex
+from tests.clients.rigs.opencode import OpenCode
 from tests.git_steps import ENVIRON, Worktree
 from tests.support import Bench
 

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from tests.clients.model import Model
-from tests.clients.rig import Claude, Codex, Gemini, OpenClaw, OpenCode, Rig, program
+from tests.clients.rig import Rig, program
+from tests.clients.rigs.claude import Claude
+from tests.clients.rigs.codex import Codex
+from tests.clients.rigs.gemini import Gemini
+from tests.clients.rigs.openclaw import OpenClaw
+from tests.clients.rigs.opencode import OpenCode
 from tests.support import Bench
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.clients.model import Asked, Fail, Hang, Reply, Say, Use
-from tests.clients.rig import Codex
+from tests.clients.rigs.codex import Codex
 from tests.integration.service.agents.test_killed_agents import check_endings
 from tests.support import is_alive, kill, wait_until
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.clients.model import Model
-    from tests.clients.rig import Claude, Rig
+    from tests.clients.rig import Rig
+    from tests.clients.rigs.claude import Claude
     from tests.support import Bench
 
 FIRST = {"claude": "first", "codex": "first", "gemini": "gemini-2.5-pro", "opencode": "scripted/scripted"}

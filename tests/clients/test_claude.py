@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.clients.rig import Claude
+    from tests.clients.rigs.claude import Claude
 
 
 def launching(claude: Claude, go: Path) -> Callable[[Asked], list[Reply]]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.clients.rig import Claude
+    from tests.clients.rigs.claude import Claude
 
 FOLLOWED = "started server-side task"
 

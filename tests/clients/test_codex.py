@@ -12,7 +12,7 @@ from tests.clients.rig import PATIENCE_S, released
 from tests.support import kill, wait_until
 
 if TYPE_CHECKING:
-    from tests.clients.rig import Codex
+    from tests.clients.rigs.codex import Codex
     from tests.clients.terminal import Terminal
 
 

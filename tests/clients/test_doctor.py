@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.clients.rig import PATIENCE_S, OpenClaw, OpenCode
+from tests.clients.rig import PATIENCE_S
+from tests.clients.rigs.openclaw import OpenClaw
+from tests.clients.rigs.opencode import OpenCode
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.clients.rig import Claude, Codex, Gemini, Rig
+    from tests.clients.rig import Rig
+    from tests.clients.rigs.claude import Claude
+    from tests.clients.rigs.codex import Codex
+    from tests.clients.rigs.gemini import Gemini
 
 HOOKED = ("gate", "hand-off", "delivery", "wake")
 

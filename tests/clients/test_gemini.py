@@ -12,7 +12,7 @@ from tests.clients.rig import released
 from tests.support import wait_until
 
 if TYPE_CHECKING:
-    from tests.clients.rig import Gemini
+    from tests.clients.rigs.gemini import Gemini
 
 
 def test_session_gets_a_hand_off_after_an_automatic_compression(gemini: Gemini, tmp_path: Path) -> None:

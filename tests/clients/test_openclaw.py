@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.clients.model import Asked, Hang, Reply, Say, Use
-from tests.clients.rig import OpenClaw, new_session, program, released
+from tests.clients.rig import new_session, program, released
+from tests.clients.rigs.openclaw import OpenClaw
 from tests.clients.telegram import Telegram
 from tests.support import wait_until
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import subprocess
     from pathlib import Path
 
-    from tests.clients.rig import OpenCode
+    from tests.clients.rigs.opencode import OpenCode
 
 
 def tasks(opencode: OpenCode, number: int = 1) -> list[str]:

@@ -19,7 +19,7 @@ from tests.clients.test_opencode import until_asked
 from tests.support import wait_until
 
 if TYPE_CHECKING:
-    from tests.clients.rig import OpenCode, Server
+    from tests.clients.rigs.opencode import OpenCode, Server
 
 GRACE_S = 1.5
 

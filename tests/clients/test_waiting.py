@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.clients.rig import Claude, Codex, Gemini, OpenClaw, OpenCode, Rig
+    from tests.clients.rig import Rig
+    from tests.clients.rigs.claude import Claude
+    from tests.clients.rigs.codex import Codex
+    from tests.clients.rigs.gemini import Gemini
+    from tests.clients.rigs.openclaw import OpenClaw
+    from tests.clients.rigs.opencode import OpenCode
 
 LONG_S = int(os.environ.get("OUTLIVE_TEST_LONG_WAIT_S", "60"))
 DURATIONS = {"short": "5", "long": str(LONG_S), "never": "3600"}

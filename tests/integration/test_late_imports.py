@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.git_steps import ENVIRON, Worktree
-from tests.integration.hooks.test_hooks import SESSION
+from tests.hook_steps import SESSION
 from tests.session_steps import begin, until
 from tests.support import PATIENCE_S
 

@@ -23,7 +23,7 @@ import pytest
 import outlive
 from outlive.domain.errors import NewerLedger
 from outlive.ledger.open_ledger import SCHEMA_VERSION
-from tests.integration.hooks.test_hooks import SESSION, call, said
+from tests.hook_steps import SESSION, call, said
 from tests.session_steps import begin, told, until
 from tests.support import PATIENCE_S, is_alive, kill, open_files, wait_until
 

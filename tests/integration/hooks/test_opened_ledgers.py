@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.hooks.test_hooks import SESSION, context, ended, launch, state
+from tests.hook_steps import SESSION, context, ended, launch, state
 from tests.session_steps import until
 from tests.support import PATIENCE_S
 

@@ -14,7 +14,7 @@ import pytest
 from outlive.hooks.clients import cursor
 from outlive.hooks.event import Answer
 from outlive.install.clients.cursor import LOOP_LIMIT, groups
-from tests.integration.hooks.test_hooks import SESSION, call, ended, launch, said, state
+from tests.hook_steps import SESSION, call, ended, launch, said, state
 from tests.session_steps import until
 from tests.support import wait_until
 

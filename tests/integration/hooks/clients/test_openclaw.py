@@ -13,7 +13,7 @@ import pytest
 from outlive.hooks.clients import openclaw
 from outlive.hooks.event import Answer
 from outlive.install.clients.openclaw import EVENTS
-from tests.integration.hooks.test_hooks import SESSION, call, ended, launch, said, state
+from tests.hook_steps import SESSION, call, ended, launch, said, state
 from tests.session_steps import is_watched, until
 from tests.support import PATIENCE_S, wait_until
 

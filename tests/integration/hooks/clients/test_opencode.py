@@ -13,7 +13,7 @@ import pytest
 
 from outlive.hooks.clients.opencode import KINDS
 from outlive.install.clients.opencode import plugin_text
-from tests.integration.hooks.test_hooks import context, state
+from tests.hook_steps import context, state
 from tests.session_steps import is_watched, until
 from tests.support import PATIENCE_S, wait_until
 

@@ -12,7 +12,7 @@ import pytest
 from outlive.hooks.entry import _may_need_advice
 from outlive.hooks.event import Event
 from outlive.hooks.guard.advice import kinds_in
-from tests.integration.hooks.test_hooks import SESSION, call, context, said
+from tests.hook_steps import SESSION, call, context, said
 from tests.integration.service.effects.test_left_open import hook
 
 if TYPE_CHECKING:

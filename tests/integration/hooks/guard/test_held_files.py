@@ -10,7 +10,7 @@ from outlive.hooks.state.left_paths import read_left_paths
 from outlive.hooks.state.unchanged import stamp_of
 from tests.effects_steps import window_on
 from tests.git_steps import ENVIRON, Worktree
-from tests.integration.hooks.test_hooks import SESSION, call, context, launch, said
+from tests.hook_steps import SESSION, call, context, launch, said
 from tests.session_steps import until
 from tests.support import wait_until
 

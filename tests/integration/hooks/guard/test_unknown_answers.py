@@ -10,7 +10,7 @@ import pytest
 from outlive.linux.seccomp import is_known_machine
 from tests.effects_steps import window_on
 from tests.git_steps import ENVIRON, Worktree
-from tests.integration.hooks.test_hooks import SESSION, call, context, said
+from tests.hook_steps import SESSION, call, context, said
 from tests.session_steps import begin, until
 from tests.support import wait_until
 

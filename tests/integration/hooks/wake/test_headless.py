@@ -13,7 +13,7 @@ import pytest
 
 from outlive.hooks.clients import gemini
 from outlive.hooks.state.session_files import word
-from tests.integration.hooks.test_hooks import SESSION, call, context, ended, launch, said, state
+from tests.hook_steps import SESSION, call, context, ended, launch, said, state
 from tests.session_steps import until
 from tests.support import PATIENCE_S, wait_until
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.hooks.test_hooks import SESSION, call, context, ended, launch, said, state
+from tests.hook_steps import SESSION, call, context, ended, launch, said, state
 from tests.integration.hooks.wake.test_headless import Session, session
 from tests.integration.hooks.wake.test_waking import Watchers, watchers
 from tests.session_steps import begin, until

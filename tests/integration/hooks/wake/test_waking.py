@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.hooks.test_hooks import SESSION, call, context, ended, launch, said, state
+from tests.hook_steps import SESSION, call, context, ended, launch, said, state
 from tests.session_steps import begin, is_watched, until
 from tests.support import PATIENCE_S, open_files, wait_until
 

@@ -13,12 +13,12 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from outlive.mcp.tasks.reservations import Reservations
-from tests.mcp_steps import MAY_RUN, HttpServer, ask, over_http, over_stdio, play, speaks_tasks
+from tests.mcp_steps import HttpServer, ask, over_http, over_stdio, play, speaks_tasks
 from tests.session_steps import told, until
 from tests.support import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from mcp.client.client import Client
 
@@ -32,14 +32,6 @@ async def modern(bench: Bench, **options: Any) -> AsyncIterator[Client]:
     """Yield a client that speaks the extension for tasks."""
     async with over_stdio(bench, "auto", extensions=[speaks_tasks()], **options) as client:
         yield client
-
-
-@pytest.fixture
-def server(bench: Bench) -> Iterator[HttpServer]:
-    """Yield a server over HTTP that may launch tasks."""
-    found = HttpServer(bench, MAY_RUN)
-    yield found
-    found.end()
 
 
 async def begin(client: Client, command: str, **more: Any) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import pytest
 
 from outlive.linux.seccomp import is_known_machine
 from tests.agent_steps import Agents
+from tests.comparison_steps import begun, compared
 from tests.git_steps import Worktree
-from tests.integration.service.effects.test_comparing import begun, compared
 from tests.support import wait_until
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The repository that all tests of effects use."""
+"""The repositories that tests of effects use."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.effects_steps import NAMES, git
+from tests.git_steps import Worktree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,3 +31,12 @@ def repo(bench: Bench) -> Path:
     for name in NAMES:
         (bench.project / name).write_text("fixed\n")
     return bench.project
+
+
+@pytest.fixture
+def tree(bench: Bench) -> Worktree:
+    """Make the project a repository with three files."""
+    made = Worktree(bench.project)
+    made.write("src/deep/c.py", "c = 1\n")
+    made.commit(a="a\n", b="b\n")
+    return made

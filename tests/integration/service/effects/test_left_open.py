@@ -16,7 +16,7 @@ import pytest
 
 from outlive.linux.seccomp import is_known_machine
 from tests.git_steps import ENVIRON, Worktree
-from tests.integration.hooks.test_hooks import SESSION
+from tests.hook_steps import SESSION
 from tests.session_steps import until
 from tests.support import PATIENCE_S, wait_until
 

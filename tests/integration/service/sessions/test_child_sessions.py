@@ -14,8 +14,8 @@ from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.sessions.ask_client import request_path
 from outlive.service.sessions.note_client_tasks import child_sessions_of, untold_among
+from tests.hook_steps import context
 from tests.integration.hooks.clients.test_opencode import CHILD, MINE, Client
-from tests.integration.hooks.test_hooks import context
 from tests.support import wait_until
 
 if TYPE_CHECKING:

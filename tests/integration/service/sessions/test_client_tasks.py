@@ -15,7 +15,7 @@ from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 from outlive.service.sessions.note_client_tasks import note_foreign
 from tests.git_steps import Worktree
-from tests.integration.hooks.test_hooks import call, context, said
+from tests.hook_steps import call, context, said
 from tests.session_steps import begin
 from tests.support import kill, wait_until
 

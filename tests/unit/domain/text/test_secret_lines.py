@@ -14,7 +14,9 @@ from outlive.domain.text.redact import MASK, _mask_large, _mask_lines, finders, 
 from outlive.domain.text.secret_lines import Prefilter, _any_of, loosened
 from tests.harmless_texts import HARMLESS
 from tests.secret_texts import ASSIGNMENTS
-from tests.unit.domain.text.test_redaction import BASE64, BODY, FORMATS, HEADS, ORDINARY_TEXTS, SIGNED, SLOW
+from tests.unit.domain.text.key_samples import BASE64, BODY, FORMATS, HEADS
+from tests.unit.domain.text.ordinary_texts import ORDINARY_TEXTS
+from tests.unit.domain.text.test_redaction import SIGNED, SLOW
 
 ENGINES = ("re", "re2")
 PREFILTERS = {"re": Prefilter(finders(), wants_re2=False), "re2": Prefilter(finders())}

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from outlive.domain.effects.predicted import Declared
 from outlive.observe.predict.predict import declare
 from outlive.observe.shell import bash_grammar, commands
-from tests.unit.observe.predict.declared_corpus import CHANGES, OPAQUE, READS
+from tests.unit.observe.predict.changing_commands import CHANGES
+from tests.unit.observe.predict.reading_commands import OPAQUE, READS
 
 HOME = "/home/dev"
 CWD = "/home/dev/shop"

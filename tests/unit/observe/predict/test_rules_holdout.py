@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from outlive.observe.predict.predict import declare
-from tests.unit.observe.predict.declared_corpus import CHANGES, OPAQUE, READS
+from tests.unit.observe.predict.changing_commands import CHANGES
+from tests.unit.observe.predict.reading_commands import OPAQUE, READS
 
 LINES = tomllib.loads(Path(__file__).with_name("holdout_commands.toml").read_text(encoding="utf-8"))["command"]
 EXAMPLES = {
