@@ -229,7 +229,10 @@ def _is_in_a_change(text: bytes, wanted: bytes) -> bool:
 
 
 def _whole_lines(text: bytes) -> list[bytes]:
-    """Return the lines that were written to their end, without the ones that end with a zero byte."""
+    """Return the complete lines of a journal.
+
+    A line is incomplete if it ends with a zero byte, or if it is the last line and has no line end.
+    """
     lines = text.split(b"\n")[:-1]
     return [line for line in lines if line[-1:] != b"\0"] if b"\0" in text else lines
 
