@@ -32,6 +32,25 @@ class Option(Value):
         return self.name.removeprefix("--").replace("-", "_")
 
 
+def option(
+    names: str,
+    meaning: str,
+    parse: Callable[[str], Any] = str,
+    *,
+    choices: tuple[str, ...] = (),
+    repeat: bool = False,
+    takes: str | None = None,
+) -> Option:
+    """Return an option, from its name and metavar as the help prints them.
+
+    For example, `names` is `--limit N`, or `--all` for a flag.
+    """
+    name, _, metavar = names.partition(" ")
+    return Option(
+        name=name, help=meaning, metavar=metavar or None, parse=parse, choices=choices, repeat=repeat, takes=takes
+    )
+
+
 class Command(Value):
     """One command: its usage, its options and its function."""
 
@@ -73,8 +92,10 @@ class Given:
 
 _HELP_COLUMN, _HELP_COLUMNS = 25, 80
 
-JSON = Option(name="--json", help="print JSON instead of text")
-HELP = Option(name="--help", help="print this help")
+JSON = option("--json", "print JSON instead of text")
+HELP = option("--help", "print this help")
+# This option is common to the commands that decide something about a session.
+TRACE = option("--trace", "write every decision about the session to a file in `traces/` of the state directory")
 
 
 def parse(command: Command, argv: list[str]) -> Given:

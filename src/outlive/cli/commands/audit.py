@@ -6,7 +6,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.text.sanitize import shown
 from outlive.service.clock import utc_now
 from outlive.service.maintenance.audit import audit, by_kind
@@ -66,8 +66,8 @@ COMMAND = Command(
     refuses_words=True,
     details="Without --rebuild, this command changes nothing. The exit code is 1 if a record is inconsistent.",
     options=(
-        Option(name="--rebuild", help="restore the missing records of a lost ledger from the tasks' files"),
-        Option(name="--all", help="name every task, not only the first 20 of each kind of inconsistency"),
+        option("--rebuild", "restore the missing records of a lost ledger from the tasks' files"),
+        option("--all", "name every task, not only the first 20 of each kind of inconsistency"),
     ),
     examples=(
         ("outlive audit", "check all records, and change nothing"),

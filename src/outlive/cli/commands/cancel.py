@@ -6,7 +6,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import ago, ending_line, print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import Conflict
 from outlive.domain.tasks.lifecycle import LIVE
 from outlive.keeper.spawn import launch_adopter
@@ -90,10 +90,10 @@ COMMAND = Command(
         "command ends the processes that the task left running. The exit code is 5 if a process is still alive."
     ),
     options=(
-        Option(name="--group", metavar="NAME", takes="group", help="end the running tasks of this group"),
-        Option(name="--session", metavar="ID", help="end the running tasks of this session"),
-        Option(name="--descendants", help="also end the tasks that were launched inside these tasks"),
-        Option(name="--all", help="end every running task of this session, or of this project outside of a session"),
+        option("--group NAME", "end the running tasks of this group", takes="group"),
+        option("--session ID", "end the running tasks of this session"),
+        option("--descendants", "also end the tasks that were launched inside these tasks"),
+        option("--all", "end every running task of this session, or of this project outside of a session"),
     ),
     examples=(("outlive cancel t7k2", "end the task and every process that it started"),),
     act=act,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive.cli.commands.ack import close_named
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import TRACE, Command, Given, option
 from outlive.service.notices.inbox import dismiss
 
 
@@ -17,10 +17,8 @@ COMMAND = Command(
     summary="close notices, so that no session gets them any more",
     usage="outlive dismiss NOTICE...",
     options=(
-        Option(name="--session", metavar="ID", help="dismiss for this session (default: the current session)"),
-        Option(
-            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
-        ),
+        option("--session ID", "dismiss for this session (default: the current session)"),
+        TRACE,
     ),
     examples=(("outlive dismiss nt7k2m9q401ended", "close this notice; no session gets it any more"),),
     act=act,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.effects.describe import none_open, summary_of, window_words
 from outlive.domain.effects.path_summary import fold, without_filled
 from outlive.domain.errors import UserError
@@ -142,13 +142,8 @@ COMMAND = Command(
         "not observed."
     ),
     options=(
-        Option(name="--open", help="print only the windows that are open now"),
-        Option(
-            name="--attempt",
-            metavar="N",
-            help="print the effects of attempt N (default: the newest attempt)",
-            parse=whole_number,
-        ),
+        option("--open", "print only the windows that are open now"),
+        option("--attempt N", "print the effects of attempt N (default: the newest attempt)", whole_number),
     ),
     examples=(("outlive effects t7k2 --open", "print which files the task has changed and not restored yet"),),
     act=act,

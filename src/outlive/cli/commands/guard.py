@@ -6,7 +6,7 @@ import os
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import UserError
 from outlive.domain.tasks.command import from_argv, from_shell_text
 from outlive.service.clock import utc_now
@@ -67,14 +67,9 @@ COMMAND = Command(
         "the answer."
     ),
     options=(
-        Option(name="--command", metavar="TEXT", help="check this command, given as one shell text"),
-        Option(
-            name="--cwd",
-            metavar="DIR",
-            takes="directory",
-            help="check for this working directory (default: the current directory)",
-        ),
-        Option(name="--exit-code", help="exit with 1 if a task holds a file, or if that is not known"),
+        option("--command TEXT", "check this command, given as one shell text"),
+        option("--cwd DIR", "check for this working directory (default: the current directory)", takes="directory"),
+        option("--exit-code", "exit with 1 if a task holds a file, or if that is not known"),
     ),
     examples=(
         ("outlive guard -- git add .", "print whether a task holds a file of this worktree"),

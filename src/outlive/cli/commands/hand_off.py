@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import TRACE, Command, Given, option
 from outlive.domain.errors import UserError
 from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
@@ -46,12 +46,8 @@ COMMAND = Command(
         "the command can be repeated. If there is nothing to report, it prints nothing."
     ),
     options=(
-        Option(
-            name="--session", metavar="ID", help="print the hand-off of this session (default: the current session)"
-        ),
-        Option(
-            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
-        ),
+        option("--session ID", "print the hand-off of this session (default: the current session)"),
+        TRACE,
     ),
     examples=(
         (

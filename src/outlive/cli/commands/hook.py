@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 
 
 def act(_: Given) -> int:
@@ -24,10 +24,9 @@ COMMAND = Command(
         "ends with exit code 2, to wake an idle session."
     ),
     options=(
-        Option(
-            name="--guard",
-            metavar="HOW",
-            help="choose what the hook does before a tool call with nohup, &, sleep or pkill",
+        option(
+            "--guard HOW",
+            "choose what the hook does before a tool call with nohup, &, sleep or pkill",
             choices=("advise", "rewrite", "off"),
         ),
     ),

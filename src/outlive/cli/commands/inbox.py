@@ -7,7 +7,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import TRACE, Command, Given, option
 from outlive.domain.errors import UserError
 from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
@@ -94,15 +94,11 @@ COMMAND = Command(
         "notices, the command prints `no new notices` on a terminal, and nothing otherwise."
     ),
     options=(
-        Option(
-            name="--session", metavar="ID", help="print the notices for this session (default: the current session)"
-        ),
-        Option(name="--peek", help="print the notices, but do not count them as reported"),
-        Option(name="--follow", help="block, and print each new notice as a line of JSON"),
-        Option(name="--ack", help="mark the printed notices as received"),
-        Option(
-            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
-        ),
+        option("--session ID", "print the notices for this session (default: the current session)"),
+        option("--peek", "print the notices, but do not count them as reported"),
+        option("--follow", "block, and print each new notice as a line of JSON"),
+        option("--ack", "mark the printed notices as received"),
+        TRACE,
     ),
     examples=(
         ("outlive inbox --session s-1", "print the endings that were not reported to s-1 yet"),

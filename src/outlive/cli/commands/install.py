@@ -8,7 +8,7 @@ from functools import partial
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import UserError
 from outlive.domain.text.sanitize import shown
 from outlive.install.apply import check_possible, diff, install, plan_install
@@ -154,20 +154,14 @@ def _is_confirmed() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-CLIENT = Option(
-    name="--client",
-    metavar="NAME",
-    help="choose the client (default: auto, all clients that are found)",
-    choices=("auto", *CLIENTS),
+CLIENT = option(
+    "--client NAME", "choose the client (default: auto, all clients that are found)", choices=("auto", *CLIENTS)
 )
-DRY_RUN = Option(name="--dry-run", help="show the changes, and do not make them")
-PLUGIN = Option(
-    name="--plugin",
-    metavar="DIR",
-    takes="directory",
-    help="claude: write a plugin into this folder, and do not change the user's settings",
+DRY_RUN = option("--dry-run", "show the changes, and do not make them")
+PLUGIN = option(
+    "--plugin DIR", "claude: write a plugin into this folder, and do not change the user's settings", takes="directory"
 )
-YES = Option(name="--yes", help="make the changes without asking; required without a terminal")
+YES = option("--yes", "make the changes without asking; required without a terminal")
 
 COMMAND = Command(
     name="install",
@@ -183,15 +177,8 @@ COMMAND = Command(
     options=(
         CLIENT,
         PLUGIN,
-        Option(
-            name="--guard",
-            metavar="HOW",
-            help="choose what the hooks do about nohup, &, sleep and pkill",
-            choices=GUARDS,
-        ),
-        Option(
-            name="--untrusted", help="codex: do not mark the hooks as trusted; the user then has to do that in Codex"
-        ),
+        option("--guard HOW", "choose what the hooks do about nohup, &, sleep and pkill", choices=GUARDS),
+        option("--untrusted", "codex: do not mark the hooks as trusted; the user then has to do that in Codex"),
         DRY_RUN,
         YES,
     ),

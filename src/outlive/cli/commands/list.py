@@ -6,7 +6,7 @@ import os
 
 from outlive.cli import context
 from outlive.cli.formatting import ago, coloured, cut, ending, lasted, print_json, table, terminal_columns
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.errors import UserError
 from outlive.domain.notices.hand_off_text import foreign_line
 from outlive.domain.parse_time import moment_of
@@ -168,21 +168,15 @@ COMMAND = Command(
     usage="outlive list [options]",
     refuses_words=True,
     options=(
-        Option(name="--all", help="list the tasks of every project"),
-        Option(name="--state", metavar="STATE", help="list only tasks in this state", choices=STATES, repeat=True),
-        Option(name="--session", metavar="ID", help="list only tasks that this session launched"),
-        Option(name="--group", metavar="NAME", takes="group", help="list only tasks of this group"),
-        Option(
-            name="--limit",
-            metavar="N",
-            help="list at most N tasks, or all tasks for 0 (default 20)",
-            parse=whole_number,
-        ),
-        Option(
-            name="--since",
-            metavar="WHEN",
-            help="list only tasks that were launched within this time span, or after this time",
-            parse=_span_or_moment,
+        option("--all", "list the tasks of every project"),
+        option("--state STATE", "list only tasks in this state", choices=STATES, repeat=True),
+        option("--session ID", "list only tasks that this session launched"),
+        option("--group NAME", "list only tasks of this group", takes="group"),
+        option("--limit N", "list at most N tasks, or all tasks for 0 (default 20)", whole_number),
+        option(
+            "--since WHEN",
+            "list only tasks that were launched within this time span, or after this time",
+            _span_or_moment,
         ),
     ),
     examples=(("outlive list --state running", "list the tasks that run now"),),

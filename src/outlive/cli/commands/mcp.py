@@ -7,7 +7,7 @@ import os
 import sys
 
 from outlive.cli import context
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.errors import Unavailable
 
 _LAST_PORT = 65535
@@ -64,14 +64,11 @@ COMMAND = Command(
         "install 'outlive[mcp]'`."
     ),
     options=(
-        Option(
-            name="--http", metavar="PORT", help="serve over HTTP on this port, or on any free port for 0", parse=_port
-        ),
-        Option(
-            name="--project",
-            metavar="DIR",
+        option("--http PORT", "serve over HTTP on this port, or on any free port for 0", _port),
+        option(
+            "--project DIR",
+            "use this directory for callers that do not name a directory (default: the current directory)",
             takes="directory",
-            help="use this directory for callers that do not name a directory (default: the current directory)",
         ),
     ),
     examples=(

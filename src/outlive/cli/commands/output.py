@@ -8,7 +8,7 @@ import sys
 from outlive.bundle.output import Piece
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.errors import UserError
 from outlive.domain.text.redact import may_begin_secret
 from outlive.domain.text.sanitize import masked, plain
@@ -150,22 +150,12 @@ COMMAND = Command(
         "call as `--since` of the next call."
     ),
     options=(
-        Option(name="--tail", metavar="N", help="print only the last N lines", parse=whole_number),
-        Option(name="--follow", help="print new output until the task has ended, or until the reader is gone"),
-        Option(
-            name="--since",
-            metavar="OFFSET",
-            help="print only the output after this offset",
-            parse=whole_number,
-        ),
-        Option(name="--bytes", metavar="SIZE", help="print at most this many bytes", parse=parse_size),
-        Option(
-            name="--attempt",
-            metavar="N",
-            help="print the output of attempt N (default: the newest attempt)",
-            parse=whole_number,
-        ),
-        Option(name="--raw", help="print every byte unchanged, with secrets and escape sequences"),
+        option("--tail N", "print only the last N lines", whole_number),
+        option("--follow", "print new output until the task has ended, or until the reader is gone"),
+        option("--since OFFSET", "print only the output after this offset", whole_number),
+        option("--bytes SIZE", "print at most this many bytes", parse_size),
+        option("--attempt N", "print the output of attempt N (default: the newest attempt)", whole_number),
+        option("--raw", "print every byte unchanged, with secrets and escape sequences"),
     ),
     examples=(("outlive output t7k2 --tail 20 --follow", "print the last 20 lines, and then new output as it comes"),),
     act=act,

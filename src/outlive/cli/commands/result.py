@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outlive.cli import context
 from outlive.cli.formatting import ending_line, lasted, print_json, tail_lines
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import Conflict, UserError
 from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
@@ -75,13 +75,7 @@ COMMAND = Command(
     summary="print how a task ended, and the end of its output or an agent's answer",
     usage="outlive result ID",
     takes="task",
-    options=(
-        Option(
-            name="--session",
-            metavar="ID",
-            help="count the ending as reported to this session (default: the current session)",
-        ),
-    ),
+    options=(option("--session ID", "count the ending as reported to this session (default: the current session)"),),
     examples=(("outlive result t7k2", "print the result; the exit code is 0 if the task succeeded, and 1 otherwise"),),
     act=act,
 )

@@ -6,7 +6,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import OutliveError, UserError
 from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
@@ -75,11 +75,10 @@ COMMAND = Command(
         "`outlive agent --resume ID -- ANSWER`."
     ),
     options=(
-        Option(
-            name="--lost",
-            help="retry all lost tasks of this project that never began (as after a reboot) or that have --retries",
+        option(
+            "--lost", "retry all lost tasks of this project that never began (as after a reboot) or that have --retries"
         ),
-        Option(name="--all", help="with --lost: retry the lost tasks of every project"),
+        option("--all", "with --lost: retry the lost tasks of every project"),
     ),
     examples=(
         ("outlive retry t7k2", "start a new attempt, and print the id of the task, which stays the same"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from outlive.cli import context
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.errors import UserError
 from outlive.domain.tasks.command import check_environment, from_argv, from_shell_text, quote
 from outlive.domain.tasks.lifecycle import LIVE
@@ -226,98 +226,60 @@ COMMAND = Command(
         "session, its terminal or its client ends."
     ),
     options=(
-        Option(
-            name="--cwd",
-            metavar="DIR",
-            takes="directory",
-            help="run the command in this directory (default: the current directory)",
-        ),
-        Option(name="--env", metavar="K=V", help="set a variable for the command", repeat=True),
-        Option(name="--description", metavar="TEXT", help="describe the task, in at most 10,000 characters"),
-        Option(name="--session", metavar="ID", help="report the ending to this session (default: the current session)"),
-        Option(
-            name="--group",
-            metavar="NAME",
+        option("--cwd DIR", "run the command in this directory (default: the current directory)", takes="directory"),
+        option("--env K=V", "set a variable for the command", repeat=True),
+        option("--description TEXT", "describe the task, in at most 10,000 characters"),
+        option("--session ID", "report the ending to this session (default: the current session)"),
+        option(
+            "--group NAME",
+            "put the task into this group; the tasks of a group can be listed, awaited and cancelled together",
             takes="group",
-            help="put the task into this group; the tasks of a group can be listed, awaited and cancelled together",
         ),
-        Option(
-            name="--key",
-            metavar="KEY",
-            help="start nothing if a task with this key runs, waits or has succeeded; "
+        option(
+            "--key KEY",
+            "start nothing if a task with this key runs, waits or has succeeded; "
             "if the task ended otherwise, retry the task, but refuse if its agent asked a question",
         ),
-        Option(
-            name="--key-scope",
-            metavar="SCOPE",
-            help="choose which ended tasks with the key are not retried (default succeeded)",
+        option(
+            "--key-scope SCOPE",
+            "choose which ended tasks with the key are not retried (default succeeded)",
             choices=("succeeded", "ended"),
         ),
-        Option(name="--foreground", help="end the task when the terminal or the client that launched it ends"),
-        Option(name="--timeout", metavar="D", help="end the task after this time", parse=parse_duration),
-        Option(
-            name="--idle-timeout",
-            metavar="D",
-            help="end the task if it prints nothing and hardly uses the processor for this time",
-            parse=parse_duration,
+        option("--foreground", "end the task when the terminal or the client that launched it ends"),
+        option("--timeout D", "end the task after this time", parse_duration),
+        option(
+            "--idle-timeout D",
+            "end the task if it prints nothing and hardly uses the processor for this time",
+            parse_duration,
         ),
-        Option(name="--after", metavar="ID", help="begin when this task has succeeded", repeat=True, takes="task"),
-        Option(
-            name="--after-any",
-            metavar="ID",
-            help="begin when this task has ended in any way",
-            repeat=True,
-            takes="task",
+        option("--after ID", "begin when this task has succeeded", repeat=True, takes="task"),
+        option("--after-any ID", "begin when this task has ended in any way", repeat=True, takes="task"),
+        option("--slots NAME=N", "run at most N tasks with this NAME at a time", repeat=True),
+        option("--lock NAME", "run only one task with this NAME at a time", repeat=True),
+        option("--queue-timeout D", "end the task if it has waited in the queue for this time", parse_duration),
+        option("--retries N", "retry the task up to N times if it fails", whole_number),
+        option(
+            "--wait D", "wait at most this long, and print the result if the task ends in this time", parse_duration
         ),
-        Option(name="--slots", metavar="NAME=N", help="run at most N tasks with this NAME at a time", repeat=True),
-        Option(name="--lock", metavar="NAME", help="run only one task with this NAME at a time", repeat=True),
-        Option(
-            name="--queue-timeout",
-            metavar="D",
-            help="end the task if it has waited in the queue for this time",
-            parse=parse_duration,
-        ),
-        Option(name="--retries", metavar="N", help="retry the task up to N times if it fails", parse=whole_number),
-        Option(
-            name="--wait",
-            metavar="D",
-            help="wait at most this long, and print the result if the task ends in this time",
-            parse=parse_duration,
-        ),
-        Option(
-            name="--max-output",
-            metavar="SIZE",
-            help="keep at most this much output (default 64M)",
-            parse=parse_size,
-        ),
-        Option(
-            name="--notify",
-            metavar="WHEN",
-            help="choose which endings are reported (default end); "
+        option("--max-output SIZE", "keep at most this much output (default 64M)", parse_size),
+        option(
+            "--notify WHEN",
+            "choose which endings are reported (default end); "
             "`output` delays the report of a success without output until the next turn",
             choices=NOTIFY,
         ),
-        Option(
-            name="--observe",
-            metavar="HOW",
-            help="choose how to observe what the task touches (default auto)",
+        option(
+            "--observe HOW",
+            "choose how to observe what the task touches (default auto)",
             choices=("auto", "syscalls", "watch", "compare", "off"),
         ),
-        Option(
-            name="--stdin", help="let `outlive send` send input to the task; without this option, the task has no input"
-        ),
-        Option(
-            name="--touches",
-            metavar="PATH",
-            help="announce that the task will change PATH; other sessions are warned, and the repository is compared",
+        option("--stdin", "let `outlive send` send input to the task; without this option, the task has no input"),
+        option(
+            "--touches PATH",
+            "announce that the task will change PATH; other sessions are warned, and the repository is compared",
             repeat=True,
         ),
-        Option(
-            name="--retain",
-            metavar="D",
-            help="keep the task's record for this time after the end (default 7d)",
-            parse=parse_duration,
-        ),
+        option("--retain D", "keep the task's record for this time after the end (default 7d)", parse_duration),
     ),
     examples=(
         ("outlive run -- pytest -q", "run the tests, and print an id such as t7k2m9q4"),

@@ -7,7 +7,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import ago, print_json, table
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import TRACE, Command, Given, option, whole_number
 from outlive.domain.errors import UserError
 from outlive.domain.parse_time import moment_of
 from outlive.domain.sessions.session import SOURCES, SessionStart
@@ -181,37 +181,21 @@ COMMAND = Command(
         "not received yet."
     ),
     options=(
-        Option(
-            name="--session",
-            metavar="ID",
-            help="name the session, by its client's name for it (default: the current session)",
+        option("--session ID", "name the session, by its client's name for it (default: the current session)"),
+        option("--client NAME", "begin: name the client, such as claude or codex"),
+        option("--cwd DIR", "name the session's working directory (default: the current directory)", takes="directory"),
+        option("--source HOW", "begin: name the kind of boundary", choices=SOURCES),
+        option("--continues ID", "begin: name the session that this session continues"),
+        option(
+            "--pid PID", "begin: name the client's process; the session is over when this process is gone", whole_number
         ),
-        Option(name="--client", metavar="NAME", help="begin: name the client, such as claude or codex"),
-        Option(
-            name="--cwd",
-            metavar="DIR",
-            takes="directory",
-            help="name the session's working directory (default: the current directory)",
-        ),
-        Option(name="--source", metavar="HOW", help="begin: name the kind of boundary", choices=SOURCES),
-        Option(name="--continues", metavar="ID", help="begin: name the session that this session continues"),
-        Option(
-            name="--pid",
-            metavar="PID",
-            help="begin: name the client's process; the session is over when this process is gone",
-            parse=whole_number,
-        ),
-        Option(
-            name="--transcript", metavar="PATH", help="begin: name the file in which the client keeps the conversation"
-        ),
-        Option(name="--terminal", metavar="NAME", help="begin: name the terminal in which the session runs"),
-        Option(name="--at", metavar="TIME", help="begin: give the time at which the session began", parse=moment_of),
-        Option(name="--reason", metavar="TEXT", help="end: give the reason for the end"),
-        Option(name="--all", help="list: include the sessions of every project"),
-        Option(name="--limit", metavar="N", help="list: print at most N sessions (default 20)", parse=whole_number),
-        Option(
-            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
-        ),
+        option("--transcript PATH", "begin: name the file in which the client keeps the conversation"),
+        option("--terminal NAME", "begin: name the terminal in which the session runs"),
+        option("--at TIME", "begin: give the time at which the session began", moment_of),
+        option("--reason TEXT", "end: give the reason for the end"),
+        option("--all", "list: include the sessions of every project"),
+        option("--limit N", "list: print at most N sessions (default 20)", whole_number),
+        TRACE,
     ),
     examples=(
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json, table
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.text.sanitize import masked
 from outlive.domain.text.units import parse_size, show_duration, show_size
 from outlive.domain.timestamps import iso, timedelta
@@ -77,13 +77,8 @@ COMMAND = Command(
         "or before its ending was reported."
     ),
     options=(
-        Option(name="--apply", help="delete the tasks that are due"),
-        Option(
-            name="--max-disk",
-            metavar="SIZE",
-            help="keep at most this much output of all tasks together",
-            parse=parse_size,
-        ),
+        option("--apply", "delete the tasks that are due"),
+        option("--max-disk SIZE", "keep at most this much output of all tasks together", parse_size),
     ),
     examples=(
         ("outlive sweep", "list what would be deleted"),

@@ -6,7 +6,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.errors import UserError
 from outlive.domain.text.wrapper_tags import without_wrapper_tags
 from outlive.keeper.spawn import launch_adopter
@@ -88,10 +88,10 @@ COMMAND = Command(
         "`--since` of the next call. Secrets are masked."
     ),
     options=(
-        Option(name="--since", metavar="N", help="print only the entries after number N", parse=whole_number),
-        Option(name="--last", metavar="N", help="print only the last N entries", parse=whole_number),
-        Option(name="--tools", help="also print tool calls, their results, thinking, errors and sub-agents"),
-        Option(name="--follow", help="print new entries until the task has ended"),
+        option("--since N", "print only the entries after number N", whole_number),
+        option("--last N", "print only the last N entries", whole_number),
+        option("--tools", "also print tool calls, their results, thinking, errors and sub-agents"),
+        option("--follow", "print new entries until the task has ended"),
     ),
     examples=(
         ("outlive transcript t7k2 --last 5", "print the last five messages"),

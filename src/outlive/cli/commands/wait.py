@@ -8,7 +8,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import ending_line, print_json, tail_lines
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.cli.progress import Progress
 from outlive.domain.errors import UserError
 from outlive.domain.tasks.lifecycle import LIVE
@@ -169,21 +169,12 @@ COMMAND = Command(
         "broken connection), the command exits with 4."
     ),
     options=(
-        Option(name="--any", help="wait only until one of the tasks has ended"),
-        Option(
-            name="--timeout",
-            metavar="D",
-            help="give up after this time (exit code 4)",
-            parse=parse_duration,
-        ),
-        Option(
-            name="--until",
-            metavar="PATTERN",
-            help="wait until a line of output matches this regular expression",
-        ),
-        Option(name="--group", metavar="NAME", takes="group", help="wait for all tasks of this group"),
-        Option(name="--session", metavar="ID", help="wait for the running tasks of this session"),
-        Option(name="--no-ack", help="do not count the endings as reported to the session"),
+        option("--any", "wait only until one of the tasks has ended"),
+        option("--timeout D", "give up after this time (exit code 4)", parse_duration),
+        option("--until PATTERN", "wait until a line of output matches this regular expression"),
+        option("--group NAME", "wait for all tasks of this group", takes="group"),
+        option("--session ID", "wait for the running tasks of this session"),
+        option("--no-ack", "do not count the endings as reported to the session"),
     ),
     examples=(
         ("outlive wait t7k2 t8m3", "wait for both tasks; the exit code is 0 if both succeeded, and 1 otherwise"),
