@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from outlive.agents.adapter import (
-    Adapter,
-    CommandLine,
-    Patience,
-    class_of_status,
-    list_field,
-    moment_field,
-    number_field,
-    session_field,
-    text_field,
-    whole_field,
-)
+from outlive.agents import fields
+from outlive.agents.adapter import Adapter, CommandLine, Patience, class_of_status
 from outlive.agents.stream_event import Event
 
 TYPE_CHECKING = False
@@ -128,27 +118,27 @@ class Claude(Adapter):
         if what == "init":
             yield Event(
                 kind="session",
-                session=session_field(line, "session_id"),
-                model=text_field(line, "model") or None,
+                session=fields.session(line, "session_id"),
+                model=fields.text(line, "model") or None,
             )
         elif what == "api_retry":
             yield Event(
                 kind="retry",
-                text=f"{text_field(line, 'error') or 'error'} (status {line.get('error_status')})",
-                agent_class=_CLASSES.get(text_field(line, "error")),
+                text=f"{fields.text(line, 'error') or 'error'} (status {line.get('error_status')})",
+                agent_class=_CLASSES.get(fields.text(line, "error")),
             )
         elif what == "background_tasks_changed":
-            self._is_waiting = bool(list_field(line, "tasks"))
+            self._is_waiting = bool(fields.items(line, "tasks"))
             yield Event(kind="progress")
         elif what == "permission_denied":
-            yield Event(kind="denied", tool=text_field(line, "tool_name") or None)
+            yield Event(kind="denied", tool=fields.text(line, "tool_name") or None)
         elif what == "model_fallback":
-            yield Event(kind="session", model=text_field(line, "fallback_model") or None)
+            yield Event(kind="session", model=fields.text(line, "fallback_model") or None)
 
     def _assistant(self, line: dict[str, Any]) -> Iterator[Event]:
-        at, is_aside = moment_field(line, "timestamp"), line.get("parent_tool_use_id") is not None
-        model, message = text_field(line, "message", "model"), text_field(line, "message", "id")
-        if error := text_field(line, "error"):
+        at, is_aside = fields.moment(line, "timestamp"), line.get("parent_tool_use_id") is not None
+        model, message = fields.text(line, "message", "model"), fields.text(line, "message", "id")
+        if error := fields.text(line, "error"):
             self._class = _CLASSES.get(error) or class_of_status(line.get("api_error_status"))
         if model == "<synthetic>":
             return  # the client itself wrote this message, for instance to report an error
@@ -157,33 +147,33 @@ class Claude(Adapter):
             yield Event(kind="reply", at=at, model=model or None)
             given, made = _tokens(line.get("message"))
             yield Event(kind="usage", at=at, input_tokens=given, output_tokens=made)
-        for part in list_field(line, "message", "content"):
-            what = text_field(part, "type")
+        for part in fields.items(line, "message", "content"):
+            what = fields.text(part, "type")
             if what == "text":
-                yield Event(kind="text", at=at, text=text_field(part, "text"), is_aside=is_aside)
+                yield Event(kind="text", at=at, text=fields.text(part, "text"), is_aside=is_aside)
             elif what == "thinking":
-                yield Event(kind="thinking", at=at, text=text_field(part, "thinking"), is_aside=is_aside)
+                yield Event(kind="thinking", at=at, text=fields.text(part, "thinking"), is_aside=is_aside)
             elif what == "tool_use":
                 yield from self._call(part, at, is_aside=is_aside)
 
     def _call(self, part: dict[str, Any], at: float | None, *, is_aside: bool) -> Iterator[Event]:
-        tool, given = text_field(part, "name"), part.get("input")
-        yield Event(kind="tool_call", at=at, id=text_field(part, "id"), tool=tool, given=given, is_aside=is_aside)
+        tool, given = fields.text(part, "name"), part.get("input")
+        yield Event(kind="tool_call", at=at, id=fields.text(part, "id"), tool=tool, given=given, is_aside=is_aside)
         if tool == _QUESTION_TOOL:
-            asked = [text_field(each, "question") for each in list_field(given, "questions")]
+            asked = [fields.text(each, "question") for each in fields.items(given, "questions")]
             yield Event(kind="question", at=at, text="\n".join(filter(None, asked)))
 
     def _user(self, line: dict[str, Any]) -> Iterator[Event]:
-        at, is_aside = moment_field(line, "timestamp"), line.get("parent_tool_use_id") is not None
+        at, is_aside = fields.moment(line, "timestamp"), line.get("parent_tool_use_id") is not None
         content = line.get("message", {}).get("content") if isinstance(line.get("message"), dict) else None
         if isinstance(content, str) and not line.get("isSynthetic"):
             yield Event(kind="prompt", at=at, text=content, is_aside=is_aside)
         for part in content if isinstance(content, list) else ():
-            if text_field(part, "type") == "tool_result":
+            if fields.text(part, "type") == "tool_result":
                 yield Event(
                     kind="tool_result",
                     at=at,
-                    id=text_field(part, "tool_use_id"),
+                    id=fields.text(part, "tool_use_id"),
                     text=_plain(part.get("content")),
                     is_error=part.get("is_error") is True,
                     is_aside=is_aside,
@@ -194,8 +184,8 @@ class Claude(Adapter):
 
         `subtype` is `success` even for a failed turn, so `is_error` decides whether the turn failed.
         """
-        for denial in list_field(line, "permission_denials"):
-            yield Event(kind="denied", tool=text_field(denial, "tool_name") or None)
+        for denial in fields.items(line, "permission_denials"):
+            yield Event(kind="denied", tool=fields.text(denial, "tool_name") or None)
         for at, count in enumerate(_tokens(line)):
             if count is not None:
                 self._spent[at] = (self._spent[at] or 0) + count
@@ -203,15 +193,15 @@ class Claude(Adapter):
             kind="usage",
             input_tokens=self._spent[0],
             output_tokens=self._spent[1],
-            cost_usd=number_field(line, "total_cost_usd"),
+            cost_usd=fields.number(line, "total_cost_usd"),
             is_total=True,
         )
-        text = text_field(line, "result")
+        text = fields.text(line, "result")
         if line.get("is_error") is False and line.get("subtype") == "success":
             yield Event(kind="final", agent_class="answered", text=text, is_waiting=self._is_waiting)
             return
-        errors = [str(each) for each in list_field(line, "errors")]
-        subtype, why = text_field(line, "subtype"), text_field(line, "terminal_reason")
+        errors = [str(each) for each in fields.items(line, "errors")]
+        subtype, why = fields.text(line, "subtype"), fields.text(line, "terminal_reason")
         yield Event(
             kind="final",
             agent_class=self._class_of_end(subtype, why, line),
@@ -224,7 +214,7 @@ class Claude(Adapter):
         return "refused" if _UNKNOWN_SESSION in error else super().class_of(error)
 
     def _class_of_end(self, subtype: str, why: str, line: dict[str, Any]) -> AgentClass:
-        text = text_field(line, "result") or " ".join(str(each) for each in list_field(line, "errors"))
+        text = fields.text(line, "result") or " ".join(str(each) for each in fields.items(line, "errors"))
         return (
             _ENDINGS.get(subtype)
             or _ENDINGS.get(why)
@@ -237,13 +227,13 @@ class Claude(Adapter):
 
 def _tokens(holder: object) -> tuple[int | None, int | None]:
     """Return how many input and output tokens a message or a turn has used."""
-    counts = [whole_field(holder, "usage", name) for name in _INPUT_TOKENS]
+    counts = [fields.whole(holder, "usage", name) for name in _INPUT_TOKENS]
     given = None if counts == [None] * len(counts) else sum(each or 0 for each in counts)
-    return given, whole_field(holder, "usage", "output_tokens")
+    return given, fields.whole(holder, "usage", "output_tokens")
 
 
 def _plain(content: object) -> str:
     """Return the text of a tool's result, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
-    return "\n".join(text_field(part, "text") for part in content) if isinstance(content, list) else ""
+    return "\n".join(fields.text(part, "text") for part in content) if isinstance(content, list) else ""

@@ -6,18 +6,8 @@ unknown tools, refused escalations and questions appear only on standard error.
 
 from __future__ import annotations
 
-from outlive.agents.adapter import (
-    Adapter,
-    CommandLine,
-    Patience,
-    class_of_status,
-    field,
-    list_field,
-    parse_line,
-    session_field,
-    text_field,
-    whole_field,
-)
+from outlive.agents import fields
+from outlive.agents.adapter import Adapter, CommandLine, Patience, class_of_status
 from outlive.agents.stream_event import Event
 
 TYPE_CHECKING = False
@@ -92,29 +82,29 @@ class Codex(Adapter):
         """Translate one line of the `--json` output into events."""
         kind = line.get("type")
         if kind == "thread.started":
-            yield Event(kind="session", session=session_field(line, "thread_id"))
+            yield Event(kind="session", session=fields.session(line, "thread_id"))
         elif kind == "turn.started":
             self._is_reply_due = True
         elif kind in ("item.started", "item.updated", "item.completed"):
             yield from self._item(line.get("item"), is_done=kind == "item.completed")
         elif kind == "error":
-            yield self._error(text_field(line, "message"))
+            yield self._error(fields.text(line, "message"))
         elif kind == "turn.failed":
-            text = text_field(line, "error", "message")
+            text = fields.text(line, "error", "message")
             found = self.class_of(text) or "broken"
             yield Event(kind="final", agent_class=found, text=_message(text) or "the turn failed")
         elif kind == "turn.completed":
             # The counts include the earlier runs of a resumed session.
             yield Event(
                 kind="usage",
-                input_tokens=whole_field(line, "usage", "input_tokens"),
-                output_tokens=whole_field(line, "usage", "output_tokens"),
+                input_tokens=fields.whole(line, "usage", "input_tokens"),
+                output_tokens=fields.whole(line, "usage", "output_tokens"),
                 is_total=True,
             )
             yield Event(kind="final", agent_class="answered")
 
     def _item(self, item: object, *, is_done: bool) -> Iterator[Event]:
-        what, call = text_field(item, "type"), text_field(item, "id")
+        what, call = fields.text(item, "type"), fields.text(item, "id")
         if what == "error":
             return  # a warning, for instance about an unknown model
         if what in ("agent_message", "reasoning", *_TOOLS) and self._is_reply_due:
@@ -123,27 +113,27 @@ class Codex(Adapter):
         if what in _TOOLS:
             yield from self._tool(what, item, call, is_done=is_done)
         elif what == "agent_message" and is_done:
-            yield Event(kind="text", text=text_field(item, "text"), is_whole=True)
+            yield Event(kind="text", text=fields.text(item, "text"), is_whole=True)
         elif what == "reasoning" and is_done:
-            yield Event(kind="thinking", text=text_field(item, "text"))
+            yield Event(kind="thinking", text=fields.text(item, "text"))
         else:
             yield Event(kind="progress")
 
     def _tool(self, what: str, item: object, call: str, *, is_done: bool) -> Iterator[Event]:
         inputs, outputs = _TOOLS[what]
-        tool = text_field(item, "tool") or what
+        tool = fields.text(item, "tool") or what
         if call not in self._begun:
             self._begun.add(call)
-            given = {name: field(item, name) for name in inputs}
+            given = {name: fields.find(item, name) for name in inputs}
             yield Event(kind="tool_call", id=call, tool=tool, given=given)
         if not is_done:
             return
         self._begun.discard(call)
         self._is_reply_due = True
-        status = text_field(item, "status")
+        status = fields.text(item, "status")
         if status == "declined":
             yield Event(kind="denied", tool=tool)
-        text = "\n".join(filter(None, (_plain(field(item, name)) for name in outputs)))
+        text = "\n".join(filter(None, (_plain(fields.find(item, name)) for name in outputs)))
         yield Event(kind="tool_result", id=call, text=text, is_error=status in ("failed", "declined"))
 
     def _error(self, text: str) -> Event:
@@ -186,7 +176,7 @@ class Codex(Adapter):
         digits = lower.partition("status ")[2].removeprefix("code ")[:3]
         status = class_of_status(int(digits)) if digits.isascii() and digits.isdecimal() else None
         words = super().class_of(error)
-        if text_field(_body(error), "error", "type") == _BAD_REQUEST and words != "stopped":
+        if fields.text(_body(error), "error", "type") == _BAD_REQUEST and words != "stopped":
             # The message may name a parameter, such as `timeout`. This word does not mean that the network has failed.
             words = "refused"
         return found or status or words
@@ -194,7 +184,7 @@ class Codex(Adapter):
 
 def _body(error: str) -> dict[str, Any] | None:
     """Return the JSON object in an error text. Return None if the text is not JSON."""
-    return parse_line(error.encode()) if error.startswith("{") else None
+    return fields.parse_line(error.encode()) if error.startswith("{") else None
 
 
 def _message(error: str) -> str:
@@ -204,7 +194,7 @@ def _message(error: str) -> str:
     unchanged.
     """
     body = _body(error)
-    return text_field(body, "error", "message") or text_field(body, "message") or text_field(body, "detail") or error
+    return fields.text(body, "error", "message") or fields.text(body, "message") or fields.text(body, "detail") or error
 
 
 def _plain(output: object) -> str:
@@ -214,5 +204,5 @@ def _plain(output: object) -> str:
     """
     if isinstance(output, str):
         return output
-    parts = "\n".join(text_field(part, "text") for part in list_field(output, "content"))
-    return parts or text_field(output, "message")
+    parts = "\n".join(fields.text(part, "text") for part in fields.items(output, "content"))
+    return parts or fields.text(output, "message")

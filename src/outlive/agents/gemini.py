@@ -8,19 +8,8 @@ from __future__ import annotations
 
 import os
 
-from outlive.agents.adapter import (
-    Adapter,
-    CommandLine,
-    Patience,
-    class_of_status,
-    field,
-    list_field,
-    moment_field,
-    parse_line,
-    session_field,
-    text_field,
-    whole_field,
-)
+from outlive.agents import fields
+from outlive.agents.adapter import Adapter, CommandLine, Patience, class_of_status
 from outlive.agents.stream_event import Event
 from outlive.domain.text.sanitize import from_json
 
@@ -97,12 +86,12 @@ class Gemini(Adapter):
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
         """Translate one line of the `stream-json` output into events."""
-        kind, at = line.get("type"), moment_field(line, "timestamp")
+        kind, at = line.get("type"), fields.moment(line, "timestamp")
         if kind == "init":
-            self._asked_model = text_field(line, "model")
+            self._asked_model = fields.text(line, "model")
             # A name that begins with `auto` is not a model. It means that the client chooses the model.
             model = self._asked_model if not self._asked_model.startswith(_AUTO) else ""
-            yield Event(kind="session", at=at, session=session_field(line, "session_id"), model=model or None)
+            yield Event(kind="session", at=at, session=fields.session(line, "session_id"), model=model or None)
         elif kind == "message":
             yield from self._message(line, at)
         elif kind == "tool_use":
@@ -121,7 +110,7 @@ class Gemini(Adapter):
             yield Event(kind="reply", at=at)
 
     def _message(self, line: dict[str, Any], at: float | None) -> Iterator[Event]:
-        text = text_field(line, "content")
+        text = fields.text(line, "content")
         if line.get("role") == "user":
             self._is_reply_due = True
             yield Event(kind="prompt", at=at, text=text)
@@ -130,24 +119,24 @@ class Gemini(Adapter):
             yield Event(kind="text", at=at, text=text, is_whole=line.get("delta") is not True)
 
     def _call(self, line: dict[str, Any], at: float | None) -> Iterator[Event]:
-        tool, given = text_field(line, "tool_name"), line.get("parameters")
-        yield Event(kind="tool_call", at=at, id=text_field(line, "tool_id"), tool=tool, given=given)
+        tool, given = fields.text(line, "tool_name"), line.get("parameters")
+        yield Event(kind="tool_call", at=at, id=fields.text(line, "tool_id"), tool=tool, given=given)
         if tool == _QUESTION_TOOL:
-            self._question_call = text_field(line, "tool_id")
-            asked = [text_field(each, "question") for each in list_field(given, "questions")]
+            self._question_call = fields.text(line, "tool_id")
+            asked = [fields.text(each, "question") for each in fields.items(given, "questions")]
             yield Event(kind="question", at=at, text="\n".join(filter(None, asked)))
 
     def _outcome(self, line: dict[str, Any], at: float | None) -> Iterator[Event]:
         self._is_reply_due = True
-        call, error = text_field(line, "tool_id"), text_field(line, "error", "type")
-        text = text_field(line, "output") or text_field(line, "error", "message")
+        call, error = fields.text(line, "tool_id"), fields.text(line, "error", "type")
+        text = fields.text(line, "output") or fields.text(line, "error", "message")
         is_error = line.get("status") != "success"
         if error in _DENIALS and call != self._question_call:
             yield Event(kind="denied", at=at, id=call)
         yield Event(kind="tool_result", at=at, id=call, text=text, is_error=is_error)
 
     def _error(self, line: dict[str, Any], at: float | None) -> Iterator[Event]:
-        text = text_field(line, "message")
+        text = fields.text(line, "message")
         if _LOOP in text.lower():
             self._stop = text
         if line.get("severity") == "warning":
@@ -160,15 +149,15 @@ class Gemini(Adapter):
         yield Event(
             kind="usage",
             at=at,
-            input_tokens=whole_field(stats, "input_tokens"),
-            output_tokens=whole_field(stats, "output_tokens"),
+            input_tokens=fields.whole(stats, "input_tokens"),
+            output_tokens=fields.whole(stats, "output_tokens"),
             is_total=True,
         )
-        model = self._model_of(field(stats, "models"))
+        model = self._model_of(fields.find(stats, "models"))
         if line.get("status") == "success" and not self._stop:
             yield Event(kind="final", at=at, agent_class="answered", model=model)
             return
-        name, text = text_field(line, "error", "type"), text_field(line, "error", "message") or self._stop
+        name, text = fields.text(line, "error", "type"), fields.text(line, "error", "message") or self._stop
         found: AgentClass | None = "stopped" if self._stop else _ERRORS.get(name) or self.class_of(text)
         found = found or self._remarked  # the class of some errors is reported only on standard error
         yield Event(
@@ -189,7 +178,7 @@ class Gemini(Adapter):
             return None
         if self._asked_model in models:
             return self._asked_model
-        return str(max(models, key=lambda name: whole_field(models, name, "output_tokens") or 0))
+        return str(max(models, key=lambda name: fields.whole(models, name, "output_tokens") or 0))
 
     def remarks(self, text: str) -> Iterator[Event]:
         """Translate one line of standard error into events."""
@@ -262,4 +251,4 @@ def _message(error: str) -> str:
     If the error text contains a JSON response body, the message is a field of this body.
     """
     bare = error.removeprefix("[API Error: ").removesuffix("]") if error.startswith("[API Error: ") else error
-    return text_field(parse_line(bare.encode()), "error", "message") or bare
+    return fields.text(fields.parse_line(bare.encode()), "error", "message") or bare

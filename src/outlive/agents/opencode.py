@@ -6,18 +6,8 @@ tool call is printed once, after it has ended. The steps and the cost of sub-age
 
 from __future__ import annotations
 
-from outlive.agents.adapter import (
-    Adapter,
-    CommandLine,
-    Patience,
-    class_of_status,
-    field,
-    moment_field,
-    number_field,
-    session_field,
-    text_field,
-    whole_field,
-)
+from outlive.agents import fields
+from outlive.agents.adapter import Adapter, CommandLine, Patience, class_of_status
 from outlive.agents.stream_event import Event
 from outlive.domain.text.sanitize import from_json, to_json
 
@@ -83,18 +73,18 @@ class OpenCode(Adapter):
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
         """Translate one line of the `--format json` output into events."""
         kind, part = line.get("type"), line.get("part")
-        at = moment_field(line, "timestamp")
-        if session := session_field(line, "sessionID"):
+        at = fields.moment(line, "timestamp")
+        if session := fields.session(line, "sessionID"):
             yield Event(kind="session", session=session)
         if kind == "step_start":
             yield Event(kind="reply", at=at)
         elif kind == "text":
             # After a compaction, the client itself sends the model a prompt. The step before this prompt was the
             # summary, and not an answer.
-            is_ours = field(part, "synthetic") is True
-            yield Event(kind="prompt" if is_ours else "text", at=at, text=text_field(part, "text"))
+            is_ours = fields.find(part, "synthetic") is True
+            yield Event(kind="prompt" if is_ours else "text", at=at, text=fields.text(part, "text"))
         elif kind == "reasoning":
-            yield Event(kind="thinking", at=at, text=text_field(part, "text"))
+            yield Event(kind="thinking", at=at, text=fields.text(part, "text"))
         elif kind == "tool_use":
             yield from self._tool(part, at)
         elif kind == "step_finish":
@@ -105,34 +95,34 @@ class OpenCode(Adapter):
     @staticmethod
     def _tool(part: object, at: float | None) -> Iterator[Event]:
         """Translate a tool call, which is printed after it has ended."""
-        tool, call = text_field(part, "tool"), text_field(part, "callID")
-        given, error = field(part, "state", "input"), text_field(part, "state", "error")
-        begun, ended = moment_field(part, "state", "time", "start"), moment_field(part, "state", "time", "end")
-        output = text_field(part, "state", "output")
+        tool, call = fields.text(part, "tool"), fields.text(part, "callID")
+        given, error = fields.find(part, "state", "input"), fields.text(part, "state", "error")
+        begun, ended = fields.moment(part, "state", "time", "start"), fields.moment(part, "state", "time", "end")
+        output = fields.text(part, "state", "output")
         if tool == "invalid":  # the tool was not offered to the model, and the input has the tool's name
-            tool = text_field(given, "tool") or tool
+            tool = fields.text(given, "tool") or tool
         yield Event(kind="tool_call", at=begun or at, id=call, tool=tool, given=given)
-        is_error = field(part, "state", "status") == "error" or field(part, "tool") == "invalid"
+        is_error = fields.find(part, "state", "status") == "error" or fields.find(part, "tool") == "invalid"
         yield Event(kind="tool_result", at=ended or at, id=call, text=output or error, is_error=is_error)
         if tool == _QUESTION_TOOL:
-            asked = field(given, "questions")
-            texts = [text_field(each, "question") for each in asked] if isinstance(asked, list) else []
+            asked = fields.find(given, "questions")
+            texts = [fields.text(each, "question") for each in asked] if isinstance(asked, list) else []
             yield Event(kind="question", at=at, text="\n".join(filter(None, texts)))
         elif any(words in error for words in _DENIALS):
             yield Event(kind="denied", at=at, tool=tool)
 
     def _step_end(self, part: object, at: float | None) -> Iterator[Event]:
-        counts = [whole_field(part, "tokens", "input")]
-        counts += [whole_field(part, "tokens", "cache", name) for name in ("read", "write")]
-        answers = [whole_field(part, "tokens", name) for name in ("output", "reasoning")]
+        counts = [fields.whole(part, "tokens", "input")]
+        counts += [fields.whole(part, "tokens", "cache", name) for name in ("read", "write")]
+        answers = [fields.whole(part, "tokens", name) for name in ("output", "reasoning")]
         yield Event(
             kind="usage",
             at=at,
             input_tokens=None if counts[0] is None else sum(each or 0 for each in counts),
             output_tokens=None if answers[0] is None else sum(each or 0 for each in answers),
-            cost_usd=number_field(part, "cost"),
+            cost_usd=fields.number(part, "cost"),
         )
-        reason = text_field(part, "reason")
+        reason = fields.text(part, "reason")
         if self._compacts:
             self._compacts = False
             return
@@ -143,15 +133,15 @@ class OpenCode(Adapter):
             yield Event(kind="final", at=at, agent_class=_ENDINGS.get(reason, "broken"), text=what)
 
     def _error(self, error: object, at: float | None) -> Event:
-        name, data = text_field(error, "name"), field(error, "data")
-        text = text_field(data, "message") or name or "error"
-        found = class_of_status(field(data, "statusCode")) or _ERRORS.get(name)
+        name, data = fields.text(error, "name"), fields.find(error, "data")
+        text = fields.text(data, "message") or name or "error"
+        found = class_of_status(fields.find(data, "statusCode")) or _ERRORS.get(name)
         if self.class_of(text) == "stopped":
             found = "stopped"  # the provider reports a context that is too long as a bad request
             self._compacts = True
-        elif field(data, "isRetryable") is True:
+        elif fields.find(data, "isRetryable") is True:
             found = "unavailable"
-        delay = text_field(data, "responseHeaders", "retry-after")
+        delay = fields.text(data, "responseHeaders", "retry-after")
         return Event(
             kind="error",
             at=at,
@@ -169,7 +159,7 @@ class OpenCode(Adapter):
             # left out.
             session = _logged(text, " session.id=") if " mode=primary" in text else ""
             if session:
-                yield Event(kind="session", session=session_field({"id": session}, "id"))
+                yield Event(kind="session", session=fields.session({"id": session}, "id"))
             error = _logged(text, 'error.error="', '"').removeprefix("AI_APICallError: ") or text[:500]
             yield Event(kind="retry", text=error, agent_class=self.class_of(error) or "unavailable")
         elif "Session not found" in text:

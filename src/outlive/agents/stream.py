@@ -7,7 +7,7 @@ count as answered.
 
 from __future__ import annotations
 
-from outlive.agents.adapter import parse_line
+from outlive.agents.fields import parse_line
 from outlive.domain.agents.result import AgentResult
 from outlive.domain.agents.runaway import Runaway
 from outlive.domain.text.sanitize import plain, to_json

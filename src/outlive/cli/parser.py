@@ -94,7 +94,7 @@ _HELP_COLUMN, _HELP_COLUMNS = 25, 80
 
 JSON = option("--json", "print JSON instead of text")
 HELP = option("--help", "print this help")
-# This option is common to the commands that decide something about a session.
+# The option of all commands that record decisions about a session.
 TRACE = option("--trace", "write every decision about the session to a file in `traces/` of the state directory")
 
 
