@@ -94,8 +94,7 @@ def parse_index(content: bytes, id_bytes: int = 20, until: float | None = None) 
         raise Unknown(f"the index has more than {MOST_ENTRIES} entries")
     if count * (_SHORTEST_ENTRY - 20 + id_bytes) > end:
         raise Unknown("the index is damaged")
-    read = _read_compressed if version == 4 else _read_padded
-    entries, at = read(content, count, end, id_bytes, until)
+    entries, at = _read_entries(content, count, end, id_bytes, until, is_compressed=version == 4)
     _check_extensions(content, at, end)
     if b"" in entries:  # only a split index has empty paths
         raise Unknown("the index is damaged")
@@ -116,64 +115,42 @@ def _checked_id_bytes(content: bytes, told: int) -> int:
     raise Unknown("the checksum of the index is wrong")
 
 
-def _read_padded(
-    content: bytes, count: int, end: int, id_bytes: int, until: float | None
+def _read_entries(
+    content: bytes, count: int, end: int, id_bytes: int, until: float | None, *, is_compressed: bool
 ) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
-    """Read an index of version 2 or 3, which stores whole paths.
+    """Return the entries of an index, and the offset at which they end.
 
-    Each entry is padded with one to eight zero bytes.
+    Versions 2 and 3 store whole paths, and pad each entry with one to eight zero bytes. Version 4 is compressed: it
+    stores each path as a difference from the path before.
     """
     entries: dict[bytes, tuple[bytes, bytes, int]] = {}
-    at, fixed = _HEADER, _STAT + id_bytes
+    at, fixed, least, path = _HEADER, _STAT + id_bytes, 4 if is_compressed else 2, b""
     for number in range(count):
         if not number % _CHECK_EVERY:
             _check_time(until)
-        start = at
-        at += fixed
-        if at + 2 > end:
+        start, flags_at = at, at + fixed
+        if flags_at + least > end:
             raise Unknown("the index is damaged")
-        flags, name_at = _read_flags(content, at)
-        length = flags & _LONG_NAME
-        name_end = name_at + length if length < _LONG_NAME else content.find(b"\0", name_at, end)
-        if not name_at <= name_end < end:
-            raise Unknown("the index is damaged")
-        entries[content[name_at:name_end]] = (
-            content[start : start + 16] + content[start + 20 : start + _STAT],
-            content[start + _STAT : at],
-            flags,
-        )
-        at = name_end + 8 - (name_end - start) % 8
-    return entries, at
-
-
-def _read_compressed(
-    content: bytes, count: int, end: int, id_bytes: int, until: float | None
-) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
-    """Read an index of version 4.
-
-    Each path is stored as a difference from the path before.
-    """
-    entries: dict[bytes, tuple[bytes, bytes, int]] = {}
-    at, fixed, path = _HEADER, _STAT + id_bytes, b""
-    for number in range(count):
-        if not number % _CHECK_EVERY:
-            _check_time(until)
-        start = at
-        at += fixed
-        if at + 4 > end:
-            raise Unknown("the index is damaged")
-        flags, name_at = _read_flags(content, at)
-        dropped, name_at = _varint(content, name_at, end)
-        name_end = content.find(b"\0", name_at, end)
-        if dropped > len(path) or name_end < 0:
-            raise Unknown("the index is damaged")
-        path = path[: len(path) - dropped] + content[name_at:name_end]
+        flags, name_at = _read_flags(content, flags_at)
+        if is_compressed:
+            dropped, name_at = _varint(content, name_at, end)
+            name_end = content.find(b"\0", name_at, end)
+            if dropped > len(path) or name_end < 0:
+                raise Unknown("the index is damaged")
+            path = path[: len(path) - dropped] + content[name_at:name_end]
+            at = name_end + 1
+        else:
+            length = flags & _LONG_NAME
+            name_end = name_at + length if length < _LONG_NAME else content.find(b"\0", name_at, end)
+            if not name_at <= name_end < end:
+                raise Unknown("the index is damaged")
+            path = content[name_at:name_end]
+            at = name_end + 8 - (name_end - start) % 8
         entries[path] = (
             content[start : start + 16] + content[start + 20 : start + _STAT],
-            content[start + _STAT : at],
+            content[start + _STAT : flags_at],
             flags,
         )
-        at = name_end + 1
     return entries, at
 
 
