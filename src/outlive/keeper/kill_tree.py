@@ -157,15 +157,26 @@ def _tell(member: Member, number: int) -> bool:
 
 def _await_any_end(members: list[Member]) -> None:
     """Sleep until a member ends, but only briefly, because new members may appear."""
-    waiting, opened = poll(), []
+    waiting, pidfds = poll(), pidfds_of(members)
     try:
-        for member in members[:_MOST_WATCHED]:
-            try:
-                opened.append(os.pidfd_open(member.pid))
-            except OSError:
-                continue
-            waiting.register(opened[-1], POLLIN)
+        for pidfd in pidfds:
+            waiting.register(pidfd, POLLIN)
         waiting.poll(_LOOK_AGAIN_MS)
     finally:
-        for pidfd in opened:
+        for pidfd in pidfds:
             os.close(pidfd)
+
+
+def pidfds_of(members: list[Member]) -> list[int]:
+    """Return one pidfd for each of the first members.
+
+    A pidfd is readable when its process has ended. Members that have already ended are left out. The caller closes the
+    pidfds.
+    """
+    opened = []
+    for member in members[:_MOST_WATCHED]:
+        try:
+            opened.append(os.pidfd_open(member.pid))
+        except OSError:
+            continue
+    return opened

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from select import POLLIN, poll
 
+from outlive.keeper.kill_tree import pidfds_of
 from outlive.linux.processes import opened_by
 from outlive.linux.syscalls import signal
 
@@ -18,26 +19,19 @@ if TYPE_CHECKING:
     from outlive.keeper.output.cap import OutputCap
     from outlive.keeper.process_tree import Member
 
-_MOST_WATCHED = 64
-
 
 def keep_cap(watch: OutputCap, path: str, members: Callable[[], list[Member]]) -> None:
     """Apply the cap until no leftover process has the output open."""
     watch.begin()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps the children, whose exit status is not needed
     while writers := [member for member in members() if _has_open(member.pid, path)]:
-        waiting, opened = poll(), []
-        waiting.register(watch.wake or 0, POLLIN)
+        waiting, pidfds = poll(), pidfds_of(writers)
         try:
-            for member in writers[:_MOST_WATCHED]:
-                try:
-                    opened.append(os.pidfd_open(member.pid))
-                except OSError:
-                    continue
-                waiting.register(opened[-1], POLLIN)
-            _watch_until(watch, waiting, opened)
+            for fd in (watch.wake or 0, *pidfds):
+                waiting.register(fd, POLLIN)
+            _watch_until(watch, waiting, pidfds)
         finally:
-            for pidfd in opened:
+            for pidfd in pidfds:
                 os.close(pidfd)
     watch.final()
 
