@@ -274,13 +274,18 @@ def watch_modifications(path: str) -> int | None:
     return fd
 
 
-def drain(watch: int) -> None:
-    """Read all pending events, so that only a later write makes `watch` readable."""
+def drain(watch: int) -> bool:
+    """Read all pending events, so that only a later write makes `watch` readable.
+
+    Returns whether there was an event.
+    """
+    was_pending = False
     try:
         while os.read(watch, 1 << 16):
-            pass
+            was_pending = True
     except BlockingIOError:
         pass
+    return was_pending
 
 
 def _checked(result: int) -> int:

@@ -51,7 +51,7 @@ def follow(
     """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     carry_in_own_process(home.path)
-    with _Watch(files, departures) as watch:
+    with OutputWatch(files, departures) as watch:
         while True:
             # Check for the end of the attempt before reading the output, so that all bytes written before the end are
             # read.
@@ -75,13 +75,16 @@ def _has_settled(home: Home, task: Task, attempt: int, adopter: Adopter | None) 
     return find(home, [task.id], adopter)[0].attempts[attempt - 1].settled_at is not None
 
 
-class _Watch:
+class OutputWatch:
     """A wait for more output, for the attempt's end, or for the reader to go away."""
 
-    def __init__(self, files: AttemptFiles, departures: int | None) -> None:
+    def __init__(self, files: AttemptFiles, departures: int | None = None) -> None:
         self._departures = departures
         self._done = open_done(files)
+        # This is None if the file cannot be watched.
         self._growth = watch_modifications(files.output)
+        self.fds = tuple(fd for fd in (self._done, self._growth) if fd is not None)
+        """The descriptors that become readable when the output grows, or when the attempt has no keeper any more."""
         self._pause = _SETTLING_PAUSE
         self._poll = poll()
         for fd in (self._done, self._growth, departures):
@@ -109,10 +112,13 @@ class _Watch:
             self._poll.poll(left if left is None else min(left, DAY_MS))
             drain(self._growth)
 
+    def has_grown(self) -> bool:
+        """Return whether the output has grown since the last call."""
+        return self._growth is not None and drain(self._growth)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for fd in (self._done, self._growth):
-            if fd is not None:
-                os.close(fd)
+        for fd in self.fds:
+            os.close(fd)
