@@ -13,7 +13,11 @@ from outlive.service.tasks.launch_context import current_directory, project_of, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from outlive.bundle.home import Home
+    from outlive.cli.parser import Given
+    from outlive.domain.tasks.task import Task
     from outlive.ledger.contract import Selection
 
 
@@ -39,6 +43,20 @@ def here_for_reading() -> Home:
 
     keep_open()
     return here()
+
+
+def one_task(given: Given, verb: str, open_here: Callable[[], Home] = here) -> tuple[Home, Task]:
+    """Return the state directory, and the task whose id is the only word of the command.
+
+    Raises `UserError` if the command has no word or several words.
+    """
+    from outlive.keeper.spawn import launch_adopter  # imported here, because a launch does not read a task
+    from outlive.service.tasks.read import find
+
+    if len(given.words) != 1:
+        raise UserError(f"{verb} takes one id", f"outlive {verb} ID")
+    home = open_here()
+    return home, find(home, given.words, launch_adopter)[0]
 
 
 def _restore(ledger: str) -> None:

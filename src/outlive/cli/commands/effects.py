@@ -7,9 +7,7 @@ from outlive.cli.formatting import print_json
 from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.effects.describe import none_open, summary_of, window_words
 from outlive.domain.effects.path_summary import fold, without_filled
-from outlive.domain.errors import UserError
 from outlive.domain.text.sanitize import one_line, shown
-from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
 from outlive.service.effects.effects import (
     declared_document,
@@ -20,7 +18,6 @@ from outlive.service.effects.effects import (
     window_document,
 )
 from outlive.service.tasks.output import files_of_attempt
-from outlive.service.tasks.read import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +32,8 @@ _MOST = 40
 
 def act(given: Given) -> int:
     """Print what one task changed."""
-    if len(given.words) != 1:
-        raise UserError("effects takes one id", "outlive effects ID")
-    home, now = context.here(), utc_now()
-    task = find(home, given.words, launch_adopter)[0]
+    home, task = context.one_task(given, "effects")
+    now = utc_now()
     attempt = files_of_attempt(home, task, given.attempt).number
     found = effects_of(home, task, attempt)
     if given.open:

@@ -9,7 +9,6 @@ from outlive.bundle.output import Piece
 from outlive.cli import context
 from outlive.cli.formatting import print_json
 from outlive.cli.parser import Command, Given, option, whole_number
-from outlive.domain.errors import UserError
 from outlive.domain.text.redact import may_begin_secret
 from outlive.domain.text.sanitize import masked, plain
 from outlive.domain.text.units import parse_size, show_size
@@ -18,7 +17,6 @@ from outlive.linux.reader_gone import reader_of_output, watch_departures
 from outlive.service.tasks.follow_output import CHUNK, follow
 from outlive.service.tasks.launch_context import is_read_by_model
 from outlive.service.tasks.output import files_with_output, output_document, pieces_of, start_of_tail, text_of, untorn
-from outlive.service.tasks.read import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +28,7 @@ if TYPE_CHECKING:
 
 def act(given: Given) -> int:
     """Print the output, or the requested part of it."""
-    if len(given.words) != 1:
-        raise UserError("output takes one id", "outlive output ID")
-    home = context.here()
-    task = find(home, given.words, launch_adopter)[0]
+    home, task = context.one_task(given, "output")
     files = files_with_output(home, task, given.attempt)
     start = _start(files, given)
     if given.json and not given.follow:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from outlive.cli import context
 from outlive.cli.formatting import ending_line, lasted, print_json, tail_lines
 from outlive.cli.parser import Command, Given, option
-from outlive.domain.errors import Conflict, UserError
-from outlive.keeper.spawn import launch_adopter
+from outlive.domain.errors import Conflict
 from outlive.service.clock import utc_now
 from outlive.service.notices.inbox import result_was_read
-from outlive.service.tasks.read import find, output_view
+from outlive.service.tasks.read import output_view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +18,7 @@ if TYPE_CHECKING:
 
 def act(given: Given) -> int:
     """Print the ending of one task."""
-    if len(given.words) != 1:
-        raise UserError("result takes one id", "outlive result ID")
-    home = context.here()
-    task = find(home, given.words, launch_adopter)[0]
+    home, task = context.one_task(given, "result")
     if task.current.settled_at is None:
         since = f" (after {lasted(task.current, utc_now())})" if task.current.started_at is not None else ""
         raise Conflict(

@@ -19,10 +19,7 @@ def act(given: Given) -> int:
     """Retry one task, or with `--lost` all lost tasks that are safe to run again."""
     if given.lost or given.all:
         return _revive(given)
-    if len(given.words) != 1:
-        raise UserError("retry takes one id", "outlive retry ID")
-    home = context.here()
-    task = find(home, given.words, launch_adopter)[0]
+    home, task = context.one_task(given, "retry")
     around = context.surroundings(home, {}, foreground=task.launch.mode == "foreground")
     again = retry(home, task, around, utc_now(), session_project=context.project())
     if given.json:

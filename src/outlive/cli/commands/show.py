@@ -7,14 +7,12 @@ from outlive.cli.formatting import ago, coloured, ending, lasted, print_json, ta
 from outlive.cli.parser import Command, Given
 from outlive.domain.effects.describe import summary_of, window_words
 from outlive.domain.effects.path_summary import without_filled
-from outlive.domain.errors import UserError
 from outlive.domain.text.sanitize import one_line, shown
 from outlive.domain.text.units import show_size
 from outlive.domain.timestamps import iso
-from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
 from outlive.service.effects.effects import effects_of
-from outlive.service.tasks.read import find, history_of, output_view
+from outlive.service.tasks.read import history_of, output_view
 from outlive.service.tasks.task_document import drift_now, full_document, overlaps_now
 
 TYPE_CHECKING = False
@@ -31,10 +29,8 @@ _MOST_WINDOWS, _MOST_NAMED = 3, 5
 
 def act(given: Given) -> int:
     """Print everything about one task."""
-    if len(given.words) != 1:
-        raise UserError("show takes one id", "outlive show ID")
-    home, now = context.here_for_reading(), utc_now()
-    task = find(home, given.words, launch_adopter)[0]
+    home, task = context.one_task(given, "show", context.here_for_reading)
+    now = utc_now()
     if given.json:
         print_json(full_document(home, task, now))
     else:

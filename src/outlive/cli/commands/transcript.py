@@ -7,7 +7,6 @@ import sys
 from outlive.cli import context
 from outlive.cli.formatting import print_json
 from outlive.cli.parser import Command, Given, option, whole_number
-from outlive.domain.errors import UserError
 from outlive.domain.text.wrapper_tags import without_wrapper_tags
 from outlive.keeper.spawn import launch_adopter
 from outlive.linux.reader_gone import reader_of_output, watch_departures
@@ -19,7 +18,6 @@ from outlive.service.agents.transcript import (
     request_of,
     transcript_document,
 )
-from outlive.service.tasks.read import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,10 +30,7 @@ if TYPE_CHECKING:
 
 def act(given: Given) -> int:
     """Print all entries of the transcript, or the requested entries."""
-    if len(given.words) != 1:
-        raise UserError("transcript takes one id", "outlive transcript ID")
-    home = context.here()
-    task = find(home, given.words, launch_adopter)[0]
+    home, task = context.one_task(given, "transcript")
     request_of(task)
     if given.follow:
         return _follow(home, task, given)
