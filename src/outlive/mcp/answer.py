@@ -15,8 +15,10 @@ from outlive.domain.text.sanitize import one_line, shown, visible
 from outlive.domain.text.units import show_duration, show_size
 from outlive.domain.timestamps import timedelta
 from outlive.domain.value import Value
+from outlive.service.clock import utc_now
 from outlive.service.notices.compose import new_mark
 from outlive.service.tasks.read import output_view
+from outlive.service.tasks.task_document import task_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,6 +49,11 @@ class Answer(Value):
             structured_content=harmless(dict(self.document)) if with_document else None,
             is_error=self.is_error,
         )
+
+
+def task_answer(home: Home, task: Task, text: str) -> Answer:
+    """Return an answer about one task, with the JSON document of the task."""
+    return Answer(text=text, document=task_document(home, task, utc_now()))
 
 
 def error_answer(error: OutliveError) -> Answer:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from outlive.domain.errors import Conflict
-from outlive.mcp.answer import Answer, framed
+from outlive.mcp.answer import Answer, framed, task_answer
 from outlive.mcp.tools.show import Id
 from outlive.mcp.tools.tool import Arguments, Call, Tool
 from outlive.mcp.tools.visible_tasks import own_task
-from outlive.service.clock import utc_now
 from outlive.service.notices.inbox import result_was_read
 from outlive.service.notices.reserve import read_ending
-from outlive.service.tasks.task_document import task_document
 
 if TYPE_CHECKING:
     from outlive.domain.tasks.task import Task
@@ -41,7 +39,7 @@ def result_of(call: Call, task: Task, *, is_asked_for: bool = True) -> Answer:
     ending = read_ending(call.home, task.id, call.caller.session, call.caller.project)
     is_known = ending.was_told and not is_asked_for
     text = framed("This ending was reported before.", [ending.line]) if is_known else ending.text
-    answer = Answer(text=text, document=task_document(call.home, task, utc_now()))
+    answer = task_answer(call.home, task, text)
     result_was_read(call.home, task, call.caller.session, call.caller.project)
     return answer
 

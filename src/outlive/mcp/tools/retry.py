@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from outlive.mcp.answer import Answer
+from outlive.mcp.answer import Answer, task_answer
 from outlive.mcp.permission import check_may_run
 from outlive.mcp.tools.show import Id
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.tool import Arguments, Call, LaunchTool
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.sdk.outlive import adopt, retry_for
-from outlive.service.clock import utc_now
 from outlive.service.tasks.read import find
-from outlive.service.tasks.task_document import task_document
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -39,13 +37,10 @@ def retry(call: Call, given: Retry) -> Answer:
     """Start a new attempt, and answer at once."""
     task = find(call.home, [launch(call, given)], adopt)[0]
     head = f"Task {task.id} is {task.state}, attempt {task.current.number}."
-    return Answer(
-        text=f"{head} Its ending is recorded, and `wait` and `inbox` report it.",
-        document=task_document(call.home, task, utc_now()),
-    )
+    return task_answer(call.home, task, f"{head} Its ending is recorded, and `wait` and `inbox` report it.")
 
 
-TOOL = Tool(
+TOOL = LaunchTool(
     name="retry",
     title="Try a background task again",
     description=(
@@ -56,8 +51,4 @@ TOOL = Tool(
     takes=Retry,
     act=retry,
     launch=launch,
-    task_support="optional",
-    is_patient=True,
-    reads_only=False,
-    destroys=True,
 )

@@ -98,6 +98,15 @@ class Tool(Value):
             ) from None
 
 
+class LaunchTool(Tool):
+    """A tool that launches a task. A client may follow the task as an MCP task."""
+
+    task_support = "optional"
+    is_patient = True
+    reads_only = False
+    destroys = True
+
+
 def _lean(schema: Any) -> Any:
     """Return a schema without titles, nulls and empty defaults.
 
