@@ -130,18 +130,7 @@ def _bare(followed: Followed) -> dict[str, Any]:
     The status is `completed` even if the command failed.
     """
     return {
-        "taskId": followed.name,
-        "status": _status(followed),
-        "statusMessage": followed.words(),
-        **followed.times(),
+        **followed.view(has_failed=followed.is_broken),
         "ttlMs": followed.ttl_ms(),
         "pollIntervalMs": int(followed.poll_s * 1000),
     }
-
-
-def _status(followed: Followed) -> str:
-    if not followed.has_ended:
-        return "working"
-    if followed.task.state == "cancelled":
-        return "cancelled"
-    return "failed" if followed.is_broken else "completed"

@@ -62,11 +62,25 @@ class Followed(Value):
         """Whether the task succeeded."""
         return self.task.state == "succeeded"
 
-    def times(self) -> dict[str, str]:
-        """Return when the task was created and when it last changed."""
+    def status(self, *, has_failed: bool) -> str:
+        """Return the status of the MCP task. `has_failed` counts only if the task has ended."""
+        if not self.has_ended:
+            return "working"
+        if self.task.state == "cancelled":
+            return "cancelled"
+        return "failed" if has_failed else "completed"
+
+    def view(self, *, has_failed: bool) -> dict[str, Any]:
+        """Return the JSON that both revisions have in common."""
         attempt = self.task.current
         changed = attempt.settled_at or attempt.started_at or attempt.created_at
-        return {"createdAt": str(iso(self.task.launch.created_at)), "lastUpdatedAt": str(iso(changed))}
+        return {
+            "taskId": self.name,
+            "status": self.status(has_failed=has_failed),
+            "statusMessage": f"task {self.task.id}: {how_it_ended(attempt)}",
+            "createdAt": str(iso(self.task.launch.created_at)),
+            "lastUpdatedAt": str(iso(changed)),
+        }
 
     def ttl_ms(self) -> int | None:
         """Return for how many milliseconds from its creation the task is kept.
@@ -75,10 +89,6 @@ class Followed(Value):
         """
         until = self.task.current.delete_after
         return None if until is None else int((until - self.task.launch.created_at).total_seconds() * 1000)
-
-    def words(self) -> str:
-        """Return a phrase about the task's state, for the client."""
-        return f"task {self.task.id}: {how_it_ended(self.task.current)}"
 
 
 def begin(call: Call, tool: Tool, given: Any, keep_ms: int | None = None) -> Followed:

@@ -99,7 +99,8 @@ class Tasks2025:
         call = await self._desk.call_of(ctx)
         followed = await cross(followed_task.find, call, params.task_id)
         if followed.has_ended:
-            raise MCPError(code=INVALID_PARAMS, message=f"Cannot cancel task: already {_status(followed)}")
+            status = followed.status(has_failed=not followed.succeeded)
+            raise MCPError(code=INVALID_PARAMS, message=f"Cannot cancel task: already {status}")
         return view(await cross(followed_task.end, call, followed, patient="cancel"))
 
     async def list(self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams) -> dict[str, Any]:
@@ -120,21 +121,10 @@ def view(followed: Followed) -> dict[str, Any]:
     The status is `failed` if the command failed.
     """
     return {
-        "taskId": followed.name,
-        "status": _status(followed),
-        "statusMessage": followed.words(),
-        **followed.times(),
+        **followed.view(has_failed=not followed.succeeded),
         "ttl": followed.ttl_ms(),
         "pollInterval": int(followed.poll_s * 1000),
     }
-
-
-def _status(followed: Followed) -> str:
-    if not followed.has_ended:
-        return "working"
-    if followed.task.state == "cancelled":
-        return "cancelled"
-    return "completed" if followed.succeeded else "failed"
 
 
 def _start(cursor: str | None) -> int:
