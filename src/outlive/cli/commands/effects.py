@@ -9,14 +9,7 @@ from outlive.domain.effects.describe import none_open, summary_of, window_words
 from outlive.domain.effects.path_summary import fold, without_filled
 from outlive.domain.text.sanitize import one_line, shown
 from outlive.service.clock import utc_now
-from outlive.service.effects.effects import (
-    declared_document,
-    declared_of,
-    effects_document,
-    effects_of,
-    open_now,
-    window_document,
-)
+from outlive.service.effects.effects import declared_of, effects_document, effects_of, open_now, window_document
 from outlive.service.tasks.output import files_of_attempt
 
 TYPE_CHECKING = False
@@ -45,7 +38,7 @@ def act(given: Given) -> int:
         return 0
     declared = declared_of(task)
     if given.json:
-        print_json({**effects_document(found, now, whole=True), "declared": declared_document(declared)})
+        print_json(effects_document(found, now, whole=True, declared=declared))
     else:
         print("\n".join((*_lines(found, now), *_declared(declared))))
     return 0

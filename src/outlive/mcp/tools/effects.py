@@ -13,14 +13,7 @@ from outlive.mcp.tools.show import Id
 from outlive.mcp.tools.tool import Arguments, Call, Tool
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.service.clock import utc_now
-from outlive.service.effects.effects import (
-    declared_document,
-    declared_of,
-    effects_document,
-    effects_of,
-    open_now,
-    window_document,
-)
+from outlive.service.effects.effects import declared_of, effects_document, effects_of, open_now, window_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,7 +43,7 @@ def effects(call: Call, given: EffectsOf) -> Answer:
             document={"level": found.level, "windows": [window_document(window, now) for window in windows[:_MOST]]},
         )
     # The document is limited, as in `show`, because clients give the whole document to the model.
-    document = {**effects_document(found, now), "declared": declared_document(declared_of(task))}
+    document = effects_document(found, now, declared=declared_of(task))
     return Answer(text=framed(f"What {task.id} touched.", _lines(found, now)), document=document)
 
 

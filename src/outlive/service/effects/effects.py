@@ -135,10 +135,12 @@ def _lines_of(path: str) -> list[str]:
         return []
 
 
-def effects_document(effects: Effects, now: datetime, *, whole: bool = False) -> dict[str, object]:
+def effects_document(
+    effects: Effects, now: datetime, *, whole: bool = False, declared: Declared | None = None
+) -> dict[str, object]:
     """Return effects as JSON.
 
-    Lists are shortened unless `whole` is set.
+    Lists are shortened unless `whole` is set. If `declared` is given, the expected changes are added.
     """
     most = None if whole else _MOST_PATHS
     return {
@@ -169,6 +171,7 @@ def effects_document(effects: Effects, now: datetime, *, whole: bool = False) ->
         "uncompared": list(effects.uncompared),
         "unobserved_since": iso(effects.unobserved_since),
         "why_unseen": effects.why_unseen,
+        **({} if declared is None else {"declared": _declared_document(declared)}),
     }
 
 
@@ -268,7 +271,7 @@ def declared_of(task: Task) -> Declared:
     return declared.but(touches=(*said, *declared.touches))
 
 
-def declared_document(declared: Declared) -> dict[str, object]:
+def _declared_document(declared: Declared) -> dict[str, object]:
     """Return the changes that a command is expected to make as JSON."""
     return {
         "level": declared.level,
