@@ -23,11 +23,20 @@ from outlive.service.maintenance.reconcile import reconcile
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Self
+    from typing import NotRequired, Self, TypedDict, Unpack
 
     from outlive.bundle.home import Home
     from outlive.domain.tasks.task import Task
     from outlive.service.maintenance.reconcile import Adopter
+
+    class _Others(TypedDict):
+        """Arguments of `wait_for` that `wait_for_all` passes on."""
+
+        adopter: Adopter | None
+        on_end: NotRequired[Callable[[Task], None]]
+        tick: NotRequired[Callable[[], object]]
+        departures: NotRequired[int]
+
 
 # The number of descriptors that a wait for all tasks uses at a time. If fewer descriptors are free, it uses fewer.
 _AT_ONCE = 512
@@ -78,29 +87,18 @@ def wait_for_all(
     *,
     any_one: bool = False,
     timeout: timedelta | None = None,
-    adopter: Adopter | None,
-    on_end: Callable[[Task], None] | None = None,
-    tick: Callable[[], object] | None = None,
-    departures: int | None = None,
+    **others: Unpack[_Others],
 ) -> tuple[bool, list[str]]:
     """Wait for tasks, and for tasks that join their group during the wait.
 
-    `members` returns the group's tasks. Returns whether the wait ended in time, and the ids of the awaited tasks.
+    `members` returns the group's tasks. The other arguments are those of `wait_for`. Returns whether the wait ended in
+    time, and the ids of the awaited tasks.
     """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     while True:
         ids = [task.id for task in tasks]
         left = None if until is None else timedelta(seconds=max(0.0, until - time.monotonic()))
-        in_time = wait_for(
-            home,
-            ids,
-            any_one=any_one,
-            timeout=left,
-            adopter=adopter,
-            on_end=on_end,
-            tick=tick,
-            departures=departures,
-        )
+        in_time = wait_for(home, ids, any_one=any_one, timeout=left, **others)
         if not in_time or members is None or any_one:
             return in_time, ids
         tasks = members()
