@@ -9,11 +9,12 @@ from outlive.domain.errors import OutliveError, UserError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import NoReturn
 
     from outlive.cli.parser import Command
 
-# The verbs in the order of the help. Each verb has a module in `outlive.cli.commands`, which defines COMMAND.
+# The verbs in the order of the help. Each verb has a module in `outlive.cli.commands`, with `COMMAND` and `act`.
 VERBS = (
     "run", "agent", "list", "show", "output", "transcript", "wait", "result", "cancel", "retry", "adopt", "send",
     "effects", "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit",
@@ -98,10 +99,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def load(verb: str) -> Command:
-    """Return the `Command` object of a subcommand."""
-    module = __import__(f"outlive.cli.commands.{ALIASES.get(verb, verb).replace('-', '_')}", fromlist=["COMMAND"])
-    command: Command = module.COMMAND
+    """Return the description of a command."""
+    command: Command = _module_of(verb).COMMAND
     return command
+
+
+def _module_of(verb: str) -> ModuleType:
+    """Import the module of a command."""
+    return __import__(f"outlive.cli.commands.{ALIASES.get(verb, verb).replace('-', '_')}", fromlist=["COMMAND"])
 
 
 def _dispatch(words: list[str]) -> int:
@@ -119,12 +124,12 @@ def _dispatch(words: list[str]) -> int:
         return int(__import__(ENTRIES[words[0]], fromlist=["main"]).main(words[1:]))
     from outlive.cli.parser import help_text, parse
 
-    command = load(words[0])
-    given = parse(command, words[1:])
+    module = _module_of(words[0])
+    given = parse(module.COMMAND, words[1:])
     if given.help:
-        print(help_text(command))
+        print(help_text(module.COMMAND))
         return 0
-    return command.act(given)
+    return int(module.act(given))
 
 
 def check_verb(word: str) -> None:

@@ -52,7 +52,10 @@ def option(
 
 
 class Command(Value):
-    """One command: its usage, its options and its function."""
+    """The description of a command.
+
+    The command's module has this description as `COMMAND`, and a function `act` that carries the command out.
+    """
 
     name: str
     summary: str
@@ -71,7 +74,6 @@ class Command(Value):
     refuses_words: bool = False
     """Whether the command takes only options, and no words."""
     examples: tuple[tuple[str, str], ...] = ()
-    act: Callable[[Given], int]
 
 
 class Given:

@@ -46,5 +46,4 @@ COMMAND = Command(
         TRACE,
     ),
     examples=(("outlive ack nt7k2m9q401ended --session s-1", "mark this notice as received"),),
-    act=act,
 )

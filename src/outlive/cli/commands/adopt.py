@@ -64,5 +64,4 @@ COMMAND = Command(
         ("outlive adopt 4711", "adopt process 4711, and print the id of the new task"),
         ("outlive adopt bk3f9", "adopt a command that Claude Code runs in its own background"),
     ),
-    act=act,
 )

@@ -170,5 +170,4 @@ COMMAND = Command(
         ),
         ("outlive agent --resume t7k2 -- 'Yes, delete it'", "answer the question with which an agent has ended"),
     ),
-    act=act,
 )

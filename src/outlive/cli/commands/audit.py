@@ -73,5 +73,4 @@ COMMAND = Command(
         ("outlive audit", "check all records, and change nothing"),
         ("outlive audit --rebuild", "restore the records after the ledger was lost or moved away"),
     ),
-    act=act,
 )

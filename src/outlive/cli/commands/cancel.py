@@ -96,5 +96,4 @@ COMMAND = Command(
         option("--all", "end every running task of this session, or of this project outside of a session"),
     ),
     examples=(("outlive cancel t7k2", "end the task and every process that it started"),),
-    act=act,
 )

@@ -76,5 +76,4 @@ COMMAND = Command(
             "install the completion for zsh; any directory in the `fpath` of zsh works",
         ),
     ),
-    act=act,
 )

@@ -21,5 +21,4 @@ COMMAND = Command(
         TRACE,
     ),
     examples=(("outlive dismiss nt7k2m9q401ended", "close this notice; no session gets it any more"),),
-    act=act,
 )

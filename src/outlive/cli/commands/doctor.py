@@ -48,5 +48,4 @@ COMMAND = Command(
     ),
     options=(option("--client NAME", "check only this client", choices=tuple(CLIENTS)),),
     examples=(("outlive doctor", "print one line for each check, and hints for the checks that fail"),),
-    act=act,
 )

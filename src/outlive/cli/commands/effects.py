@@ -134,5 +134,4 @@ COMMAND = Command(
         option("--attempt N", "print the effects of attempt N (default: the newest attempt)", whole_number),
     ),
     examples=(("outlive effects t7k2 --open", "print which files the task has changed and not restored yet"),),
-    act=act,
 )

@@ -45,5 +45,4 @@ COMMAND = Command(
         TRACE,
     ),
     examples=(("outlive gate --session s-1 --exit-code", "exit with 1 while the session should wait"),),
-    act=act,
 )

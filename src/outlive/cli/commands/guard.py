@@ -78,5 +78,4 @@ COMMAND = Command(
             "exit with 1 while a task has stashed files and not restored them",
         ),
     ),
-    act=act,
 )

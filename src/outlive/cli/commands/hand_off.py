@@ -55,5 +55,4 @@ COMMAND = Command(
             "print the tasks that run, that ended without being reported, and that were lost",
         ),
     ),
-    act=act,
 )

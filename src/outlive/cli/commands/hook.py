@@ -31,5 +31,4 @@ COMMAND = Command(
         ),
     ),
     examples=(("outlive hook claude Stop < payload.json", "print the gate's answer in the format of Claude Code"),),
-    act=act,
 )

@@ -104,5 +104,4 @@ COMMAND = Command(
         ("outlive inbox --session s-1", "print the endings that were not reported to s-1 yet"),
         ("outlive inbox --follow --session s-1", "sleep until a task ends, and print its notice"),
     ),
-    act=act,
 )

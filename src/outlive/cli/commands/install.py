@@ -189,5 +189,4 @@ COMMAND = Command(
             "write a plugin folder for `claude --plugin-dir`",
         ),
     ),
-    act=act,
 )

@@ -180,5 +180,4 @@ COMMAND = Command(
         ),
     ),
     examples=(("outlive list --state running", "list the tasks that run now"),),
-    act=act,
 )

@@ -75,5 +75,4 @@ COMMAND = Command(
         ("outlive mcp", "serve the client that starts this command"),
         ("outlive mcp --http 7777", "serve http://127.0.0.1:7777/mcp, and print the path of the file with the token"),
     ),
-    act=act,
 )

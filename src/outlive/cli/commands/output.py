@@ -153,5 +153,4 @@ COMMAND = Command(
         option("--raw", "print every byte unchanged, with secrets and escape sequences"),
     ),
     examples=(("outlive output t7k2 --tail 20 --follow", "print the last 20 lines, and then new output as it comes"),),
-    act=act,
 )

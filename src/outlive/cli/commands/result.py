@@ -73,5 +73,4 @@ COMMAND = Command(
     takes="task",
     options=(option("--session ID", "count the ending as reported to this session (default: the current session)"),),
     examples=(("outlive result t7k2", "print the result; the exit code is 0 if the task succeeded, and 1 otherwise"),),
-    act=act,
 )

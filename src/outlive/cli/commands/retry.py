@@ -81,5 +81,4 @@ COMMAND = Command(
         ("outlive retry t7k2", "start a new attempt, and print the id of the task, which stays the same"),
         ("outlive retry --lost", "put tasks back into the queue that waited there before a reboot"),
     ),
-    act=act,
 )

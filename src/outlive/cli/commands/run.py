@@ -300,5 +300,4 @@ COMMAND = Command(
             "print the result if the task ends within 90 s, and the id of the task otherwise",
         ),
     ),
-    act=act,
 )

@@ -57,5 +57,4 @@ COMMAND = Command(
         ("outlive send t7k2 yes", "answer a question of the task"),
         ("outlive send t7k2 --eof", "close the input of the task"),
     ),
-    act=act,
 )

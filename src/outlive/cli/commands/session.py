@@ -205,5 +205,4 @@ COMMAND = Command(
         ("outlive session end --session s-2", "end the foreground tasks of s-2; its background tasks continue"),
         ("outlive session edited --session s-2 src/a.py", "record that s-2 itself changed this file"),
     ),
-    act=act,
 )

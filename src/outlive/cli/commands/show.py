@@ -188,5 +188,4 @@ COMMAND = Command(
     usage="outlive show ID",
     takes="task",
     examples=(("outlive show t7k", "print this task; any unique prefix of an id works"),),
-    act=act,
 )

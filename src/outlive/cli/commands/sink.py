@@ -130,5 +130,4 @@ COMMAND = Command(
             "post every ending to this URL, signed",
         ),
     ),
-    act=act,
 )

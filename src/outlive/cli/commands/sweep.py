@@ -84,5 +84,4 @@ COMMAND = Command(
         ("outlive sweep", "list what would be deleted"),
         ("outlive sweep --apply --max-disk 1G", "delete the oldest tasks until their output fits into 1 GiB"),
     ),
-    act=act,
 )

@@ -92,5 +92,4 @@ COMMAND = Command(
         ("outlive transcript t7k2 --last 5", "print the last five messages"),
         ("outlive transcript t7k2 --tools --follow", "print everything that the agent does, as it happens"),
     ),
-    act=act,
 )

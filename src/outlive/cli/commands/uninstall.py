@@ -42,5 +42,4 @@ COMMAND = Command(
     ),
     options=(CLIENT, PLUGIN, DRY_RUN, YES),
     examples=(("outlive uninstall --client claude", "remove Outlive from the settings of Claude Code"),),
-    act=act,
 )

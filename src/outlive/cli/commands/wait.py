@@ -180,5 +180,4 @@ COMMAND = Command(
         ("outlive wait t7k2 t8m3", "wait for both tasks; the exit code is 0 if both succeeded, and 1 otherwise"),
         ("outlive wait t7k2 --until 'listening on' --timeout 30s", "wait until the server listens, for at most 30 s"),
     ),
-    act=act,
 )
