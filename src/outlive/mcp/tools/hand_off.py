@@ -13,11 +13,7 @@ from outlive.service.notices.inbox import peek
 from outlive.service.sessions import hand_off as handing_off
 
 
-class HandOff(Arguments):
-    """The arguments of `hand_off`. The tool takes no arguments."""
-
-
-def hand_off(call: Call, _: HandOff) -> Answer:
+def hand_off(call: Call, _: Arguments) -> Answer:
     """Return the digest. The notices in it do not count as presented."""
     session = own_session(call)
     reconcile(call.home, utc_now(), None, adopt)
@@ -41,6 +37,5 @@ TOOL = Tool(
         "Return the tasks that run, that ended without being reported, and that were lost, and the files that tasks "
         "have changed and not restored. Call this when a session begins, resumes or was compacted."
     ),
-    takes=HandOff,
     act=hand_off,
 )

@@ -47,7 +47,8 @@ class Tool(Value):
     name: str
     title: str
     description: str
-    takes: type[Arguments]
+    takes: type[Arguments] = Arguments
+    """The arguments. By default, the tool takes none."""
     act: Callable[[Call, Any], Answer]
     """The function that answers a call. The function may block, because it runs in a thread."""
     launch: Callable[[Call, Any, timedelta | None], str] | None = None
