@@ -9,8 +9,7 @@ from pydantic import Field
 from outlive.domain.effects.describe import none_open, summary_of, window_words
 from outlive.domain.text.sanitize import one_line
 from outlive.mcp.answer import Answer, framed
-from outlive.mcp.tools.show import Id
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.tool import Arguments, Call, Id, Tool
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.service.clock import utc_now
 from outlive.service.effects.effects import declared_of, effects_document, effects_of, open_now, window_document

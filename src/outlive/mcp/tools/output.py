@@ -10,8 +10,7 @@ from outlive.bundle.output import read_piece, size_of
 from outlive.domain.text.sanitize import shown
 from outlive.domain.text.units import show_size
 from outlive.mcp.answer import Answer, framed
-from outlive.mcp.tools.show import Id
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.tool import Arguments, Call, Id, Tool
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.service.tasks.output import files_with_output, output_document, pieces_of, start_of_tail
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from outlive.domain.errors import Conflict
 from outlive.mcp.answer import Answer, framed, task_answer
-from outlive.mcp.tools.show import Id
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.tool import Call, OneTask, Tool
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.service.notices.inbox import result_was_read
 from outlive.service.notices.reserve import read_ending
@@ -16,13 +15,7 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Task
 
 
-class Result(Arguments):
-    """The arguments of `result`."""
-
-    id: Id
-
-
-def result(call: Call, given: Result) -> Answer:
+def result(call: Call, given: OneTask) -> Answer:
     """Return how one task ended."""
     task = own_task(call, given.id)
     if task.current.settled_at is None:
@@ -48,7 +41,7 @@ TOOL = Tool(
     name="result",
     title="Read a task's result",
     description="Return how a task ended, with the end of its output. The ending then counts as reported.",
-    takes=Result,
+    takes=OneTask,
     act=result,
     reads_only=False,
 )

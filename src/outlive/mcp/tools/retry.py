@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from outlive.mcp.answer import Answer, task_answer
 from outlive.mcp.permission import check_may_run
-from outlive.mcp.tools.show import Id
-from outlive.mcp.tools.tool import Arguments, Call, LaunchTool
+from outlive.mcp.tools.tool import Call, LaunchTool, OneTask
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.sdk.outlive import adopt, retry_for
 from outlive.service.tasks.read import find
@@ -16,13 +15,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
 
-class Retry(Arguments):
-    """The arguments of `retry`."""
-
-    id: Id
-
-
-def launch(call: Call, given: Retry, _: timedelta | None = None) -> str:
+def launch(call: Call, given: OneTask, _: timedelta | None = None) -> str:
     """Start a new attempt of a task, and return the task's id.
 
     Raises `RunRefused` if this server may not launch tasks.
@@ -33,7 +26,7 @@ def launch(call: Call, given: Retry, _: timedelta | None = None) -> str:
     return task.id
 
 
-def retry(call: Call, given: Retry) -> Answer:
+def retry(call: Call, given: OneTask) -> Answer:
     """Start a new attempt, and answer at once."""
     task = find(call.home, [launch(call, given)], adopt)[0]
     head = f"Task {task.id} is {task.state}, attempt {task.current.number}."
@@ -48,7 +41,7 @@ TOOL = LaunchTool(
         "attempts keep their output and ending. This tool refuses in the same cases as `run`, and if an agent ended "
         "with a question: `agent` with `resume` answers."
     ),
-    takes=Retry,
+    takes=OneTask,
     act=retry,
     launch=launch,
 )

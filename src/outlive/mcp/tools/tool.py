@@ -5,10 +5,10 @@ The answers are text and JSON. The function runs in a thread.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import mcp_types as types
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from outlive.domain.errors import UserError
 from outlive.domain.value import Value
@@ -31,6 +31,15 @@ class Arguments(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid")
+
+
+Id = Annotated[str, Field(description="a task's id, or a unique prefix of it")]
+
+
+class OneTask(Arguments):
+    """The arguments of a tool that needs only the id of a task."""
+
+    id: Id
 
 
 class Call(Value):

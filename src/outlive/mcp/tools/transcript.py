@@ -9,8 +9,7 @@ from pydantic import Field
 from outlive.domain.notices.notice_text import cut_bytes
 from outlive.domain.text.sanitize import to_json
 from outlive.mcp.answer import Answer, framed
-from outlive.mcp.tools.show import Id
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.tool import Arguments, Call, Id, Tool
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.service.agents.transcript import entry_document, entry_lines, read_transcript, transcript_document
 
