@@ -53,7 +53,6 @@ class Adapter:
     """
 
     name = ""
-    program = ""
     provider = ""
     """The provider of a model whose name does not contain a provider."""
     patience = Patience()
@@ -93,10 +92,10 @@ class Adapter:
     def words(self) -> tuple[str, ...]:
         """Return the program that starts this client, with its first arguments.
 
-        The program and the arguments come from the user's settings. Without a setting, the usual name of the program is
-        returned.
+        The program and the arguments come from the user's settings. Without a setting, the program has the name of the
+        client.
         """
-        return _words(self.table.get("command")) or (self.program,)
+        return _words(self.table.get("command")) or (self.name,)
 
     def extra(self) -> tuple[str, ...]:
         """Return the further arguments that the user has set for this client."""

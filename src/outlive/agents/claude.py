@@ -53,7 +53,6 @@ class Claude(Adapter):
     """The adapter of Claude Code."""
 
     name = "claude"
-    program = "claude"
     provider = "anthropic"
     patience = Patience(idle_s=420.0)
     reports_cost = True
@@ -160,8 +159,7 @@ class Claude(Adapter):
         tool, given = fields.text(part, "name"), part.get("input")
         yield Event(kind="tool_call", at=at, id=fields.text(part, "id"), tool=tool, given=given, is_aside=is_aside)
         if tool == _QUESTION_TOOL:
-            asked = [fields.text(each, "question") for each in fields.items(given, "questions")]
-            yield Event(kind="question", at=at, text="\n".join(filter(None, asked)))
+            yield Event(kind="question", at=at, text=fields.questions(given))
 
     def _user(self, line: dict[str, Any]) -> Iterator[Event]:
         at, is_aside = fields.moment(line, "timestamp"), line.get("parent_tool_use_id") is not None

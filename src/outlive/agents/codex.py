@@ -49,7 +49,6 @@ class Codex(Adapter):
     """The adapter of Codex."""
 
     name = "codex"
-    program = "codex"
     provider = "openai"
     # A reasoning model may be silent for minutes before its first item. Without a network, Codex waits forever.
     patience = Patience(first_s=300.0)

@@ -111,3 +111,8 @@ def items(document: object, *path: str) -> list[Any]:
     """Return a nested field if it is a list. Otherwise return an empty list."""
     found = find(document, *path)
     return found if isinstance(found, list) else []
+
+
+def questions(document: object) -> str:
+    """Return the questions in the input of a client's question tool, each as a line."""
+    return "\n".join(filter(None, (text(each, "question") for each in items(document, "questions"))))

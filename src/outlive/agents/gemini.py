@@ -54,7 +54,6 @@ class Gemini(Adapter):
     """The adapter of Gemini CLI."""
 
     name = "gemini"
-    program = "gemini"
     provider = "google"
     # Gemini CLI retries for up to four minutes, and reports the retries only on standard error. No command-line option
     # shortens this time. A setting shortens it, but a settings file of Outlive would replace the administrator's file.
@@ -123,8 +122,7 @@ class Gemini(Adapter):
         yield Event(kind="tool_call", at=at, id=fields.text(line, "tool_id"), tool=tool, given=given)
         if tool == _QUESTION_TOOL:
             self._question_call = fields.text(line, "tool_id")
-            asked = [fields.text(each, "question") for each in fields.items(given, "questions")]
-            yield Event(kind="question", at=at, text="\n".join(filter(None, asked)))
+            yield Event(kind="question", at=at, text=fields.questions(given))
 
     def _outcome(self, line: dict[str, Any], at: float | None) -> Iterator[Event]:
         self._is_reply_due = True

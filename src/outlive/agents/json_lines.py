@@ -43,7 +43,7 @@ class JsonLines(Adapter):
 
     def __init__(self, table: Any = None) -> None:
         super().__init__(table)
-        self.name = self.provider = self.program = str(self.table.get("name", "custom"))
+        self.name = self.provider = str(self.table.get("name", "custom"))
         self.can_resume = "resume" in self.table
         self.takes_prompt_as_argument = self.table.get("prompt") == "argument"
         lines = self.table.get("lines")

@@ -40,7 +40,6 @@ class OpenCode(Adapter):
     """The adapter of OpenCode."""
 
     name = "opencode"
-    program = "opencode"
     # If a provider asks for a delay of an hour, OpenCode waits for an hour and prints nothing on standard output. It
     # also prints nothing while a sub-agent works. So the limit cannot be short.
     patience = Patience(first_s=300.0, idle_s=900.0)
@@ -105,9 +104,7 @@ class OpenCode(Adapter):
         is_error = fields.find(part, "state", "status") == "error" or fields.find(part, "tool") == "invalid"
         yield Event(kind="tool_result", at=ended or at, id=call, text=output or error, is_error=is_error)
         if tool == _QUESTION_TOOL:
-            asked = fields.find(given, "questions")
-            texts = [fields.text(each, "question") for each in asked] if isinstance(asked, list) else []
-            yield Event(kind="question", at=at, text="\n".join(filter(None, texts)))
+            yield Event(kind="question", at=at, text=fields.questions(given))
         elif any(words in error for words in _DENIALS):
             yield Event(kind="denied", at=at, tool=tool)
 
