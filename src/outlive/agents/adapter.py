@@ -1,4 +1,4 @@
-"""The contract of all adapters, and the classes of errors that most adapters share.
+"""The contract of all adapters, and the classes of the errors that clients report.
 
 An adapter starts one agent client and reads the client's output. Everything that is specific to one client is in the
 client's adapter. To add a client, add one module here and the client's name in `find_adapter`.

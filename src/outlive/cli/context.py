@@ -46,9 +46,9 @@ def here_for_reading() -> Home:
 
 
 def one_task(given: Given, verb: str, open_here: Callable[[], Home] = here) -> tuple[Home, Task]:
-    """Return the state directory, and the task whose id is the only word of the command.
+    """Return the state directory, and the task that the command names.
 
-    Raises `UserError` if the command has no word or several words.
+    The task's id is the only word of the command. Raises `UserError` if there is no word, or if there are several.
     """
     from outlive.keeper.spawn import launch_adopter  # imported here, because a launch does not read a task
     from outlive.service.tasks.read import find
@@ -117,7 +117,7 @@ def own_session(given: str | None) -> str:
 
 
 def note_unknown_session(home: Home, given: str | None) -> None:
-    """Print a note to stderr if the session that an option names is not recorded in this project.
+    """Print a note to stderr if a named session is not recorded in this project.
 
     This is no error, because a client may ask for the notices of a session that has just begun.
     """

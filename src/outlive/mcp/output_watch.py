@@ -43,7 +43,7 @@ async def watch(call: Call, task_id: str, notify: Callable[[], Awaitable[None]],
 async def _wait_for_growth(output: OutputWatch) -> bool:
     """Wait until the output has grown.
 
-    Returns False if the output cannot grow any more. If the file cannot be watched, only this is noticed.
+    Returns False if the output cannot grow any more. If the file cannot be watched, the wait always ends in this way.
     """
     while output.is_held():
         await _first_of(*output.fds)

@@ -63,7 +63,10 @@ class Followed(Value):
         return self.task.state == "succeeded"
 
     def status(self, *, has_failed: bool) -> str:
-        """Return the status of the MCP task. `has_failed` counts only if the task has ended."""
+        """Return the status of the MCP task.
+
+        `has_failed` decides the status of a task that has ended and was not cancelled.
+        """
         if not self.has_ended:
             return "working"
         if self.task.state == "cancelled":
