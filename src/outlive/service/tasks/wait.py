@@ -33,9 +33,9 @@ if TYPE_CHECKING:
         """Arguments of `wait_for` that `wait_for_all` passes on."""
 
         adopter: Adopter | None
-        on_end: NotRequired[Callable[[Task], None]]
-        tick: NotRequired[Callable[[], object]]
-        departures: NotRequired[int]
+        on_end: NotRequired[Callable[[Task], None] | None]
+        tick: NotRequired[Callable[[], object] | None]
+        departures: NotRequired[int | None]
 
 
 # The number of descriptors that a wait for all tasks uses at a time. If fewer descriptors are free, it uses fewer.
