@@ -46,12 +46,15 @@ class Hole(Value):
 
 
 def head_of(cap: int) -> int:
-    """Return the number of bytes to keep at the beginning: an eighth of the cap."""
+    """Return how much of the output's beginning to keep: an eighth of the cap."""
     return max(_BLOCK, min(cap // 8, 1 << 20) // _BLOCK * _BLOCK)
 
 
 def enforce_cap(output: int, record_fd: int, cap: int, hole: Hole) -> Hole:
-    """Widen the hole so that at most `cap` bytes stay on disk. Return the new hole."""
+    """Delete the middle of the output so that at most `cap` bytes stay on disk.
+
+    `hole` is the span that was deleted before. Returns the new deleted span.
+    """
     size = os.fstat(output).st_size
     head = head_of(cap)
     end = -(-(size - (cap - head)) // _BLOCK) * _BLOCK
@@ -65,7 +68,10 @@ def enforce_cap(output: int, record_fd: int, cap: int, hole: Hole) -> Hole:
 
 
 def read_hole(files: AttemptFiles) -> Hole:
-    """Return the recorded hole, or an empty hole if none is recorded."""
+    """Return the span of the output that was deleted, as recorded.
+
+    The span is empty if none is recorded.
+    """
     found = files.read_slot("hole")
     return Hole(start=int(found["start"]), end=int(found["end"])) if found else Hole()
 
@@ -73,7 +79,8 @@ def read_hole(files: AttemptFiles) -> Hole:
 def read_piece(files: AttemptFiles, start: int, limit: int) -> Piece:
     """Return at most `limit` bytes of the output, from the offset `start` on.
 
-    A piece never crosses the hole. If `start` is inside the hole, the piece begins after the hole.
+    The middle of a long output may be deleted. The result ends where the deleted part begins. If `start` is inside the
+    deleted part, the result begins after it.
     """
     try:
         fd = os.open(files.output, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -37,7 +37,10 @@ class KeptOpenLedger:
         ledger.rest()
 
     def use(self, now: datetime) -> Use:
-        """Return a context in which the ledger may be used. An error closes the ledger."""
+        """Return a context in which the ledger may be used. An error closes the ledger.
+
+        `now` is the present time.
+        """
         return Use(self, now)
 
     def close(self) -> None:

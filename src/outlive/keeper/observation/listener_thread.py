@@ -37,7 +37,10 @@ class ListenerThread:
     _snapshots: TaskSnapshots
 
     def __init__(self, plan: Plan, shared_listener: SharedListener, journal: JournalFile) -> None:
-        """Start the thread. Raise RuntimeError if the limit of processes is reached."""
+        """Start the thread. Raise RuntimeError if the limit of processes is reached.
+
+        `journal` is the attempt's file of observed changes.
+        """
         self._plan, self._shared_listener, self._journal = plan, shared_listener, journal
         self.observer: Observer | None = None
         self.unseen: str | None = None
@@ -54,9 +57,10 @@ class ListenerThread:
         start_new_thread(self._answer_calls, ())
 
     def take_listener(self, command: int, snapshots: TaskSnapshots) -> None:
-        """Copy the child process's listener, which the child closes after its go.
+        """Copy the seccomp listener of the child process that will execute the command.
 
-        So the keeper must call this method before it sends the go.
+        The keeper must call this method before it lets the child process begin, because the child then closes the
+        listener.
         """
         self._command, self._snapshots = command, snapshots
         try:
@@ -65,7 +69,7 @@ class ListenerThread:
             self._is_out_of_reach = True
 
     def answer_exec(self) -> None:
-        """Let the thread answer the command's exec, after the keeper has sent the go."""
+        """Let the thread answer the command's exec, once the command may begin."""
         if self._is_out_of_reach:
             os._exit(1)  # this keeper cannot answer the command's calls, but its witness answers them after this exit
         self._has_begun.release()
@@ -75,7 +79,7 @@ class ListenerThread:
         self._may_load.release()
 
     def wait_until_loaded(self) -> None:
-        """Wait until `observer`, `unseen` and `is_shared` have their final values."""
+        """Wait until the attributes `observer`, `unseen` and `is_shared` are final."""
         self._is_loaded.acquire()
 
     @property
@@ -131,7 +135,10 @@ class ListenerThread:
         let_continue(listener, received(self._page))
 
     def _load_observer(self, listener: int) -> Observer | None:
-        """Return the observer of the calls, or None if it cannot be loaded."""
+        """Return the object that records the calls, or None if it cannot be loaded.
+
+        `listener` is the descriptor from which the calls are read.
+        """
         try:
             from outlive.linux.seccomp import prepare_filter  # noqa: PLC0415
             from outlive.observe.git.repository import find_repository  # noqa: PLC0415

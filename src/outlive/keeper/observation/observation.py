@@ -1,11 +1,12 @@
 """The observation of an attempt by its keeper, from before the start to the end.
 
 A later step needs an object that only an earlier step returns, so no step can be taken too early. The journal is the
-attempt's file `effects`, with a line for each observed change.
+attempt's file `effects`, with a line for each observed change. The listener is the descriptor from which the keeper
+reads the command's system calls.
 
 | step | thread | what happens |
 |---|---|---|
-| `PreparedObservation(...)` | keeper | opens the journal and the channel of the listener; the witness is forked next |
+| `PreparedObservation(...)` | keeper | opens the journal and the channel for the listener; the witness is forked next |
 | `.prepare` | keeper | starts the listener thread, and tells the child process whether its calls will be answered |
 | `.start` | keeper | takes the listener, lets the command begin, and returns a `RunningObservation` |
 | | listener | answers the exec of the command |
@@ -60,7 +61,7 @@ def load() -> None:
 
 
 class JournalFile:
-    """The journal of an attempt, to which each line is written immediately."""
+    """The file of an attempt's observed changes. Every line is written immediately."""
 
     def __init__(self, path: str) -> None:
         self.fd = os.open(path, _CREATE | os.O_APPEND, 0o600)
@@ -74,11 +75,17 @@ class JournalFile:
         return (self.wall + time.monotonic_ns()) // 1000
 
     def gap(self, words: str) -> str:
-        """Return the journal line that states what was not observed."""
+        """Return the line that states what was not observed, such as some of the calls.
+
+        `words` is the sentence for this line.
+        """
         return f"{self.now()}\tgap\t0\t-\t{words}\n"
 
     def note(self, operation: str, *words: str) -> None:
-        """Write one line with an operation and its fields."""
+        """Write one line with an operation and its fields.
+
+        `words` are the fields, which are escaped.
+        """
         from outlive.observe.journal import escaped  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
         fields = "".join(f"\t{escaped(word)}" for word in words)
@@ -101,7 +108,10 @@ class PreparedObservation:
     _snapshots: TaskSnapshots
 
     def __init__(self, plan: Plan, record: int) -> None:
-        """Open the journal. Raise OSError if nothing can be observed."""
+        """Open the file for observed changes. Raise OSError if nothing can be observed.
+
+        `record` is the descriptor of the attempt's exit record.
+        """
         if os.sysconf("SC_OPEN_MAX") < _FEWEST_DESCRIPTORS:
             raise OSError(EMFILE, "too few descriptors to observe anything")
         self._plan, self._record = plan, record
@@ -110,14 +120,20 @@ class PreparedObservation:
         self._journal = JournalFile(plan.files.effects)
         self._calls: ListenerThread | None = None
         self.shared_listener: SharedListener | None = None
-        """The listener that the witness shares. None if no calls are to be observed."""
+        """The channel over which the child process passes its seccomp listener.
+
+        None if no calls are to be observed.
+        """
         if self._unseen is None:
             self.shared_listener = SharedListener(
                 self._journal.fd, self._journal.wall, keep_privileges=keeps_privileges
             )
 
     def prepare(self, send: Callable[[bytes], None]) -> None:
-        """Start the listener thread. Tell the child process whether calls are answered."""
+        """Start the thread that answers calls, and tell the child process whether it runs.
+
+        `send` sends a message to the child process that will execute the command.
+        """
         if self.shared_listener is not None:
             try:
                 self._calls = ListenerThread(self._plan, self.shared_listener, self._journal)
@@ -132,16 +148,19 @@ class PreparedObservation:
         self._snapshots = TaskSnapshots(self._plan, self._record)
 
     def start(self, command: int, let_begin: Callable[[], None]) -> RunningObservation:
-        """Let the command begin under observation. `command` is its pid."""
+        """Let the command begin under observation. `command` is the pid of the command.
+
+        The function `let_begin` sends the message that lets the command begin.
+        """
         self._snapshots.note_begin()
         running = RunningObservation(self._plan, self._journal, self._snapshots, self._calls, self._unseen)
         if self._calls is None:
             if self.shared_listener is not None:
-                self.shared_listener.of_keeper(command)  # no listener is used, but this call closes the channel
+                self.shared_listener.of_keeper(command)  # the command is not observed, but this call closes the channel
             running.snapshot_before_begin()
             let_begin()
         else:
-            sys.setswitchinterval(_SHORT_TURN)  # otherwise one thread could delay the urgent work of the other
+            sys.setswitchinterval(_SHORT_TURN)  # otherwise one of the two threads could delay the urgent work of the other
             self._calls.take_listener(command, self._snapshots)
             let_begin()
             self._calls.answer_exec()
@@ -191,7 +210,7 @@ class RunningObservation:
     def observe_calls(self) -> None:
         """Let the listener thread answer all calls from now on.
 
-        The keeper calls this method after it has sent its answer to the launcher.
+        The keeper calls this method after it has reported the start to the launcher.
         """
         self._may_observe = True
         if self._calls is not None:
@@ -225,7 +244,7 @@ class RunningObservation:
     def record_end(self) -> None:
         """Record in which state the command left its paths and the repository.
 
-        Processes that wait for the end are notified only after this step, because they may change the paths. If the
+        This step comes before waiting processes are notified of the end, because they may change the paths. If the
         command touched very many paths, `finish` records the rest. Outside of repositories, `finish` records every
         path.
         """
@@ -263,9 +282,10 @@ class RunningObservation:
         return [*self._observer.touched, *elsewhere]
 
     def _final(self, path: str, before: str = "", *, is_outside: bool = False, until_ns: int | None = None) -> str:
-        """Return the journal line with the state in which the task left a path.
+        """Return the line that records in which state the task left a path.
 
-        If the path changed after `until_ns`, the line ends with the time at which the command ended.
+        `before` is the recorded state before the task. If the path changed after `until_ns`, the line ends with the
+        time at which the command ended.
         """
         from outlive.observe.journal import escaped  # noqa: PLC0415
         from outlive.observe.path_state import STAT, changed_at_ns, moments_of, state_like  # noqa: PLC0415 - this import takes little time, because the module is already loaded
@@ -317,7 +337,7 @@ class RunningObservation:
             remember(self._plan, gaining=self._observer.met_gaining, supervising=self._observer.met_supervising)
 
     def _still_open(self, paths: Sequence[str]) -> Iterator[str]:
-        """Yield a journal line about files that remaining processes can still write."""
+        """Yield a line about those paths that remaining processes can still write."""
         from outlive.observe.seccomp.recheck import open_for_writing  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
         still = open_for_writing(frozenset(paths), time.monotonic() + _OBSERVER_WRITES_WITHIN)

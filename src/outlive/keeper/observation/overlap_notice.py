@@ -1,8 +1,8 @@
 """The notice of an overlap: two running tasks that write in one git working tree.
 
-Every keeper checks once, right after its task's first write to an existing file. At this time, the write is
-already in the task's own journal. So of two tasks, the keeper of the task that writes later finds the other task's
-write.
+Every keeper checks once, right after its task's first write to an existing file. At this time, the write is already in
+the task's own file of observed changes. So of two tasks, the keeper of the task that writes later finds the other
+task's write.
 """
 
 from __future__ import annotations

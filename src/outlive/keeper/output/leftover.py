@@ -22,7 +22,10 @@ _MOST_WATCHED = 64
 
 
 def keep_cap(watch: OutputCap, path: str, members: Callable[[], list[Member]]) -> None:
-    """Apply the cap until no leftover process has the output open."""
+    """Apply the output cap until no leftover process has the output open.
+
+    `watch` checks the size of the output file, which is at `path`. `members` returns the leftover processes.
+    """
     watch.begin()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps the children, whose exit status is not needed
     while writers := [member for member in members() if _has_open(member.pid, path)]:
@@ -43,7 +46,10 @@ def keep_cap(watch: OutputCap, path: str, members: Callable[[], list[Member]]) -
 
 
 def _watch_until(watch: OutputCap, waiting: poll, ends: list[int]) -> None:
-    """Apply the cap until one of the writing processes ends."""
+    """Apply the output cap until one of the writing processes ends.
+
+    `ends` are pidfds of these processes, and `waiting` polls them.
+    """
     while True:
         ready = {fd for fd, _ in waiting.poll(None if watch.next_look is None else watch.next_look * 1000)}
         if watch.wake in ready:

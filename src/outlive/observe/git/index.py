@@ -43,9 +43,9 @@ class Entry(Value):
 
 
 class Index(Value):
-    """The content of an index: the stamp, content id and flags of every path.
+    """The content of a git index: the stat fields, content id and flags of each path.
 
-    A stamp contains fields of a stat result, in the form of `object_ids.stamp_from`.
+    The stat fields are in the form of `object_ids.stamp_from`.
     """
 
     version: int
@@ -71,7 +71,10 @@ class Index(Value):
 
 
 def read_index(path: str, id_bytes: int = 20, until: float | None = None) -> Index:
-    """Return the index in a file. If there is no file, return an empty index."""
+    """Return the index in a file. If there is no file, return an empty index.
+
+    Reading stops with an error at the time `until`. `id_bytes` is the length of an object id.
+    """
     content = read_regular(path, _MOST_BYTES)
     if content is None:
         return Index(version=2, id_bytes=id_bytes, entries={})
@@ -186,7 +189,7 @@ def _read_flags(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _varint(content: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a number that is encoded like a pack offset, and the position after it."""
+    """Return a number that is encoded like an offset in a git pack, and where it ends."""
     byte = content[at]
     number = byte & 0x7F
     while byte & 0x80:
@@ -199,7 +202,7 @@ def _varint(content: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _check_extensions(content: bytes, at: int, end: int) -> None:
-    """Raise Unknown for an extension that changes what the entries mean."""
+    """Raise Unknown for an extension that changes what the index entries mean."""
     while at + 8 <= end:
         name = content[at : at + 4]
         if name == b"link":

@@ -1,7 +1,7 @@
 """Programs that supervise system calls by seccomp, and fail under observation.
 
-A process can have only one listener, which receives the process's system calls. Under observation, the observer has
-this listener. After the observer's answer, the kernel does not ask a tracer. So the kernel executes a call even if the
+A process can have only one listener, a descriptor that receives the process's system calls. Under observation, the
+observer has this listener. When the observer allows a call, the kernel executes it without asking a tracer, even if the
 tracer would have refused this call. Each program that requests a listener or a tracer is recorded. A filter that only
 allows calls, refuses calls or kills processes works as without observation.
 """
@@ -46,7 +46,8 @@ _MOSTLY_SOMETHING_ELSE = frozenset({*SHELLS, *("busybox", "python", "perl", "rub
 def would_miss_supervising(foreseen: ProgramScan, met_before: Iterable[str] = ()) -> bool:
     """Return whether a command runs a program that supervises system calls.
 
-    The scripts that the command names are searched for such programs, too.
+    The scripts that the command names are searched for such programs, too. `met_before` are names of programs that
+    failed under observation in earlier tasks.
     """
     names = _KNOWN | frozenset(met_before)
     for text in foreseen.texts():
@@ -61,7 +62,8 @@ def would_miss_supervising(foreseen: ProgramScan, met_before: Iterable[str] = ()
 def loss_of(memory: ProcessMemory, thread: int, machine: int, name: str, arguments: Sequence[int]) -> tuple[str, str]:
     """Return what a program's new seccomp filter cannot do under observation.
 
-    Returns a sentence and the path of the program. Both are empty if the filter works.
+    Returns a sentence and the path of the program. Both are empty if the filter works. `name` and `arguments` are those
+    of the call that installs the filter.
     """
     if name == "prctl":  # `prctl` passes no flags, and its mode number is the number of the operation plus one
         operation, flags, address = arguments[1] - 1, 0, arguments[2]
@@ -102,7 +104,10 @@ def _lost_by_filter(program: bytes, flags: int) -> str:
 
 
 def _program(memory: ProcessMemory, thread: int, machine: int, address: int) -> bytes:
-    """Return the filter that a call would install, or no bytes if the call is invalid."""
+    """Return the seccomp filter that a call would install.
+
+    Returns no bytes if the call is invalid.
+    """
     if not address:
         return b""
     width = 4 if machine == _I386 else 8
