@@ -160,7 +160,7 @@ class PreparedObservation:
             running.snapshot_before_begin()
             let_begin()
         else:
-            sys.setswitchinterval(_SHORT_TURN)  # otherwise one of the two threads could delay the urgent work of the other
+            sys.setswitchinterval(_SHORT_TURN)  # otherwise either thread could delay the urgent work of the other
             self._calls.take_listener(command, self._snapshots)
             let_begin()
             self._calls.answer_exec()

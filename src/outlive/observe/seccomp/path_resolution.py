@@ -150,7 +150,7 @@ def name_of(thread: int, path: str) -> str:
     except OSError:
         real = os.path.realpath(above or "/")
     if real.startswith("/proc/"):
-        real = real.replace(f"/proc/{os.getpid()}/", f"/proc/{thread}/")  # `/dev/fd` led to this process, not to the thread
+        real = real.replace(f"/proc/{os.getpid()}/", f"/proc/{thread}/")  # `/dev/fd` led to this process
     return f"{real}/{name}" if real != "/" else "/" + name
 
 
