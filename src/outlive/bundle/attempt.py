@@ -170,7 +170,7 @@ def reopen_attempt(files: AttemptFiles, lock: int | None, control: int) -> HeldF
 def discard_bundle(path: str) -> None:
     """Remove a bundle that has no row in the ledger.
 
-    A keeper that was asked to exit may add or remove files meanwhile. If files are left, `sweep` removes them later.
+    A keeper that was asked to exit may add or remove files meanwhile. If files are left, a later cleanup removes them.
     """
     for _ in range(_MOST_WALKS):
         try:

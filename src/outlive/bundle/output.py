@@ -39,14 +39,17 @@ class Piece(Value):
 
 
 class Hole(Value):
-    """The span of the output that was deleted to keep the file below its cap."""
+    """The span of the output that was deleted to keep the file below its size limit."""
 
     start: int = 0
     end: int = 0
 
 
 def head_of(cap: int) -> int:
-    """Return how much of the output's beginning to keep: an eighth of the cap."""
+    """Return how much of the output's beginning to keep.
+
+    This is an eighth of `cap`, the largest size of the output.
+    """
     return max(_BLOCK, min(cap // 8, 1 << 20) // _BLOCK * _BLOCK)
 
 
@@ -90,7 +93,7 @@ def read_piece(files: AttemptFiles, start: int, limit: int) -> Piece:
         content = os.pread(fd, limit, start)
     finally:
         os.close(fd)
-    # Read the hole after the bytes. If the hole was widened meanwhile, some of the bytes may be zeros of the hole.
+    # Read the deleted span after the bytes. If it was widened meanwhile, some of the bytes may be its zeros.
     hole = read_hole(files)
     if hole.start <= start < hole.end:
         after = read_piece(files, hole.end, limit)
@@ -124,8 +127,9 @@ def has_writers(path: str) -> bool:
     except OSError:
         return False
     try:
-        # If another process opens the file during the lease, the kernel sends this process a signal. The default
-        # signal, SIGIO, would end this process. So the signal is set to SIGURG, which a process ignores by default.
+        # If another process opens the file while this process has the read lease, the kernel sends this process a
+        # signal. The default signal, SIGIO, would end this process. So the signal is set to SIGURG, which a process
+        # ignores by default.
         fcntl(fd, _F_SETSIG, signal.SIGURG)
         fcntl(fd, F_SETLEASE, F_RDLCK)
         fcntl(fd, F_SETLEASE, F_UNLCK)

@@ -37,7 +37,7 @@ def deliver_if_owed(home: Home, ledger: SqliteLedger) -> None:
         if ledger.owes_sinks():
             start_deliverer(home)
     except (OSError, OutliveError):
-        pass  # the sinks get the notices later, and the inbox has them
+        pass  # the sinks get the notices later, and `outlive inbox` shows them
 
 
 class SettlementWriter:

@@ -1,6 +1,7 @@
 """The start of a keeper: two forks, a Unix session, and an answer to the launcher.
 
-Only a small process with a single thread may start a keeper: the CLI, or the spawner of a larger program.
+Only a small process with a single thread may start a keeper. This is the command line itself, or a helper process of a
+larger program, called its spawner.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _keepers: IdleKeepers | None = None
 def become_detached() -> IdleKeepers:
     """Make this detached process a parent of keepers, which it can use again."""
     global _is_detached, _keepers  # noqa: PLW0603 - these variables describe the whole process
-    from outlive.keeper.pool.idle_keeper import IdleKeepers  # noqa: PLC0415 - only a spawner needs this import
+    from outlive.keeper.pool.idle_keeper import IdleKeepers  # noqa: PLC0415 - only a process that starts many keepers needs this import
 
     _is_detached = True
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -45,8 +46,8 @@ def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None
     """Fork a process that has a Unix session of its own.
 
     If a call takes too long, a client may kill our caller with all its descendants. The new process must not be a
-    descendant of the client, so it is forked from an intermediate fork, which exits. In a spawner one fork is enough,
-    because the spawner is not a descendant of the client.
+    descendant of the client, so it is forked from an intermediate fork, which exits. A helper process that starts many
+    keepers is no descendant of the client, so there one fork is enough.
     """
     if not _is_detached:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # with SIGCHLD ignored, waitpid would find no child
@@ -196,7 +197,7 @@ def launch_adopter(home: Home, launch: Launch, files: AttemptFiles, held: HeldFi
 
     Returns the answer of the new keeper, such as `running`.
     """
-    from outlive.keeper.take_over import adopt  # noqa: PLC0415 - only an adoption needs this import
+    from outlive.keeper.take_over import adopt  # noqa: PLC0415 - only the takeover of a running attempt needs this import
 
     around = Surroundings(environ={}, umask=0o077)
     plan = Plan(home=home, launch=launch, files=files, surroundings=around)

@@ -143,7 +143,7 @@ class Supervision:
             self._is_unkept, self._detail = True, note_unanswered(self._plan.files)
 
     def _notice_output(self, ready: set[int]) -> None:
-        """Copy new output, and check the output cap.
+        """Copy new output, and check the size limit of the output.
 
         `ready` are the descriptors that have woken the keeper.
         """
@@ -344,7 +344,7 @@ class Supervision:
         try:
             from outlive.keeper.output.leftover import keep_cap  # noqa: PLC0415 - only tasks that leave processes behind need this import
         except ImportError:
-            return  # the installation was deleted, so the cap cannot be enforced any more
+            return  # the installation was deleted, so the size limit of the output cannot be enforced any more
         keep_cap(self._output, self._plan.files.output, self._members)
 
 

@@ -318,7 +318,7 @@ def _prepare(start: Start) -> None:
         os.dup2(os.open(start.prompt, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), 0)
     os.umask(start.umask)
     if start.limits:
-        from resource import setrlimit  # noqa: PLC0415 - only a spawner sets limits, and a spawner has already loaded the imported module
+        from resource import setrlimit  # noqa: PLC0415 - only a process that starts many keepers sets limits, and it has already loaded the imported module
 
         for which, bounds in start.limits:
             setrlimit(which, bounds)

@@ -104,7 +104,7 @@ class LeftOpenPaths:
         return [_from(row) for row in found]
 
     def tasks_below(self, tasks: Sequence[str], directory: str, *others: str) -> list[str]:
-        """Return those of the tasks that left changed paths below a directory.
+        """Return those tasks that changed paths below a directory without restoring them.
 
         A task is returned too if it changed one of the paths in `others` and did not restore this path. The result has
         the reverse order of `tasks`.
@@ -124,7 +124,7 @@ class LeftOpenPaths:
         return [str(task) for (task,) in found]
 
     def count(self, task: str) -> int:
-        """Return the number of a task's paths that are recorded as left changed."""
+        """Return how many paths a task has changed and not restored."""
         return int(self._ledger.select("SELECT count(*) FROM left_path WHERE task = ?", (task,))[0][0])
 
     def names(self) -> list[bytes]:

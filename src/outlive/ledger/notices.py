@@ -209,7 +209,7 @@ class Notices:
     def claim(self, notices: Sequence[Notice], claimer: str) -> None:
         """Reserve notices for one process, so that no other process presents them.
 
-        `claimer` is the lock of the process, which must be valid.
+        `claimer` names the lock of the process.
         """
         with self._ledger.write():
             for notice in notices:
@@ -218,7 +218,7 @@ class Notices:
     def present(self, notices: Sequence[Notice], claimer: str, session: int, now: datetime) -> None:
         """Record that reserved notices were presented to a session.
 
-        `claimer` is the lock of the process that reserved them.
+        `claimer` names the lock of the process that reserved them.
         """
         with self._ledger.write():
             for notice in notices:
@@ -227,7 +227,7 @@ class Notices:
     def release(self, notices: Sequence[Notice], claimer: str, error: str | None) -> None:
         """Make reserved notices pending again, because they could not be delivered.
 
-        `claimer` is the lock of the process that reserved them.
+        `claimer` names the lock of the process that reserved them. `error` says why the delivery failed.
         """
         with self._ledger.write():
             for notice in notices:
@@ -236,7 +236,7 @@ class Notices:
     def present_all(self, claimer: str, session: int, now: datetime) -> None:
         """Record that all notices that a process reserved were presented to a session.
 
-        `claimer` is the lock of the process.
+        `claimer` names the lock of the process.
         """
         with self._ledger.write():
             self._ledger.db.execute(_PRESENT_ALL, (session, to_micros(now), claimer))
@@ -277,7 +277,7 @@ class Notices:
     def reserve(self, task: str, claimer: str) -> None:
         """Reserve the notice of a running task's end for one process.
 
-        When the task ends, no other process can present its notice. `claimer` is the lock of the process.
+        When the task ends, no other process can present its notice. `claimer` names the lock of the process.
         """
         with self._ledger.write():
             self._ledger.db.execute("UPDATE task SET reserved_by = ? WHERE id = ?", (claimer, task))

@@ -69,8 +69,8 @@ _HEIRS = """
 _FOREIGN = """
     SELECT 1 FROM foreign_task JOIN session ON session.seq = origin
     WHERE foreign_task.state = 'running' AND session.project = ? LIMIT 1"""
-# The number of a project's newest sessions that are searched for a predecessor. An older predecessor is found only if
-# the client names it.
+# The number of a project's newest sessions that are searched for the session that a new one continues. An older session
+# is found only if the client names it.
 _RECENT = 200
 
 

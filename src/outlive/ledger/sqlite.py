@@ -72,7 +72,7 @@ _GROUP = f"""
         sum(notify = 'output' AND newest.state = 'succeeded' AND newest.output_bytes IS 0)
     FROM task JOIN attempt newest ON newest.task = task.id AND newest.number = task.attempt
     WHERE task.id IN ({MEMBERS})"""
-# Only tasks with `notify = 'all'` get notices of conditions, one for each attempt and condition.
+# Only tasks with `notify = 'all'` get notices of conditions such as stalled, one for each attempt and condition.
 _NOTICE_OF_CONDITION = """
     INSERT OR IGNORE INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
     SELECT ?, id, ?, ?, 'pending', ?, session, origin, (SELECT project FROM session WHERE seq = origin)

@@ -105,7 +105,7 @@ class UnheardEndings:
     def claim(self, unheard: UnheardEnding, claimer: str) -> None:
         """Reserve all selected notices for one process, so that no other presents them.
 
-        `claimer` is the lock of the process, which must be valid.
+        `claimer` names the lock of the process.
         """
         where, cells = _where(unheard)
         with self._ledger.write():

@@ -50,7 +50,8 @@ class Identity(Value):
 def identify(pid: int) -> Identity:
     """Return the identity of this process or of an unreaped child.
 
-    The kernel could give the pid of any other process to a new process while this function reads the facts.
+    The identity distinguishes the process from later ones with the same pid. For any other process, the kernel could
+    give the pid to a new process while this function reads the facts.
     """
     pidfd = os.pidfd_open(pid)
     try:

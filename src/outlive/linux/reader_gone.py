@@ -56,7 +56,7 @@ def has_departed(watch: int | None) -> bool:
 
 
 def wait_for_departure(watch: int | None, seconds: float) -> bool:
-    """Wait at most `seconds` for the reader of the output to go. Return if it is gone."""
+    """Wait at most `seconds` until the output's reader is gone. Return whether it is."""
     waiting = poll()
     if watch is not None:
         waiting.register(watch, POLLIN)

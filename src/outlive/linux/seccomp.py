@@ -152,8 +152,9 @@ _ONLY: dict[str, tuple[int, int, tuple[int, ...]]] = {
     "prctl": (0, _EQUAL, (PR_SET_SECCOMP,)),
     "fanotify_init": (0, _ANY_BIT, (_DECIDING,)),
 }
-# The flags of the filter. NEW_LISTENER returns a listener. SPEC_ALLOW (4) does not change speculative execution. With
-# WAIT_KILLABLE_RECV (32, from Linux 5.19 on), only a fatal signal interrupts a call that was received.
+# The flags of the seccomp filter. NEW_LISTENER returns the descriptor that receives the calls. SPEC_ALLOW (4) does not
+# change speculative execution. With WAIT_KILLABLE_RECV (32, from Linux 5.19 on), only a fatal signal interrupts a call
+# that was received.
 _FLAGS, _FLAGS_BEFORE_5_19 = NEW_LISTENER | 4 | 32, NEW_LISTENER | 4
 _RECEIVE, _SEND, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
 _CONTINUE = 1

@@ -270,7 +270,7 @@ class ListenerFallback:
         self._done.acquire()
         try:
             start_new_thread(self._stand_in, (command,))
-        except RuntimeError:  # the limit on processes allows no new thread; without the promise, no filter is installed
+        except RuntimeError:  # there may be no further thread, so no promise is made and no call is observed
             self._shared_listener.acknowledge()
             self._done.release()
         else:

@@ -67,17 +67,17 @@ def look_straight(path: str) -> Look:
 def state_of(path: str, found: Look) -> str:
     """Return a short string for what is at a path, equal for equal contents.
 
-    `found` is the result of `look` for that path.
+    `found` is the result of `lstat` for that path.
     """
     state, fd = pin(path, found)
     return state if fd is None else read_pinned(state, fd)
 
 
 def state_like(path: str, known: str) -> str:
-    """Return the current state of a path in the form of a known earlier state.
+    """Return the string for what is at a path now, in the form of an earlier string.
 
-    The form differs in two cases: the id of a file may be SHA-256, and the state of a directory may have no time of
-    birth.
+    The form of `known` differs in two cases: the id of a file may be SHA-256, and the string for a directory may have
+    no time of birth.
     """
     if known[:1] == STAT:
         return glance(look_straight(path))
@@ -99,7 +99,7 @@ def state_like(path: str, known: str) -> str:
 
 
 def is_directory(found: Look) -> bool:
-    """Return whether `look` found a directory."""
+    """Return whether `lstat` found a directory."""
     return not isinstance(found, str) and stat.S_ISDIR(found.st_mode)
 
 

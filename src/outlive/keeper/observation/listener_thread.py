@@ -1,8 +1,8 @@
 """The keeper's thread that answers the observed system calls of its command.
 
-The thread answers the exec of the command at once. It answers no other call before it has taken the quick snapshots and
-loaded the observer, so it sees every change that the command makes. An observed process is a process of the command
-whose calls the kernel reports to this thread.
+The thread answers the exec of the command at once. Before it answers any other call, it takes small snapshots of the
+repositories and loads the code that records changes. So it sees every change that the command makes. An observed
+process is a process of the command whose calls the kernel reports to this thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OTHER_NAMES = "the locale is not UTF-8: names that are not ASCII may be shown w
 
 
 class ListenerThread:
-    """The listener thread of one attempt.
+    """The keeper's thread that answers the system calls of one attempt's command.
 
     The keeper calls the methods in the order in which they are defined here.
     """
@@ -57,10 +57,10 @@ class ListenerThread:
         start_new_thread(self._answer_calls, ())
 
     def take_listener(self, command: int, snapshots: TaskSnapshots) -> None:
-        """Copy the seccomp listener of the child process that will execute the command.
+        """Copy the descriptor that receives the command's system calls.
 
-        The keeper must call this method before it lets the child process begin, because the child then closes the
-        listener.
+        The child process that will execute the command has this descriptor, and closes it when it begins. So the keeper
+        must call this method before it lets the child process begin.
         """
         self._command, self._snapshots = command, snapshots
         try:
@@ -75,7 +75,7 @@ class ListenerThread:
         self._has_begun.release()
 
     def observe(self) -> None:
-        """Let the thread load the observer, and answer all calls after the exec."""
+        """Let the thread load the code that records changes, and answer all later calls."""
         self._may_load.release()
 
     def wait_until_loaded(self) -> None:
@@ -171,7 +171,10 @@ class ListenerThread:
         return observer
 
     def _notify_of_overlap(self, top: str) -> None:
-        """Start a thread that searches for other tasks that write in this worktree."""
+        """Start a thread that searches for other tasks that write in this worktree.
+
+        `top` is the top directory of the worktree.
+        """
         try:
             from outlive.keeper.observation.overlap_notice import notify_of_overlap  # noqa: PLC0415 - only tasks that write to existing files need this import
         except ImportError:

@@ -11,7 +11,7 @@ reads the command's system calls.
 | `.start` | keeper | takes the listener, lets the command begin, and returns a `RunningObservation` |
 | | listener | answers the exec of the command |
 | `.observe_calls` | keeper | lets the listener thread go on, after the launcher was notified of the start |
-| | listener | takes the quick snapshots, loads the observer, and answers every other call |
+| | listener | takes small snapshots, loads the code that records changes, and answers every other call |
 | `.compare_files` | keeper | takes the first snapshot of all files, in a fork, if the command runs for long enough |
 | | watch | watches the files, if no calls are observed |
 | `.record_end` | keeper | records how the command left the main paths, before any waiter is notified of the end |
@@ -53,7 +53,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 def load() -> None:
     """Import the modules that an observation needs.
 
-    A spawner does this once for all its keepers.
+    A process that starts many keepers does this once for all of them.
     """
     from outlive.linux.seccomp import prepare_filter  # noqa: PLC0415
 
@@ -120,7 +120,7 @@ class PreparedObservation:
         self._journal = JournalFile(plan.files.effects)
         self._calls: ListenerThread | None = None
         self.shared_listener: SharedListener | None = None
-        """The channel over which the child process passes its seccomp listener.
+        """The channel for the descriptor that receives the command's system calls.
 
         None if no calls are to be observed.
         """
@@ -208,7 +208,7 @@ class RunningObservation:
             self._watch.wait_for_begin(max(0.0, until - time.monotonic()))
 
     def observe_calls(self) -> None:
-        """Let the listener thread answer all calls from now on.
+        """Let the thread that answers the command's system calls answer all of them.
 
         The keeper calls this method after it has reported the start to the launcher.
         """
@@ -229,7 +229,7 @@ class RunningObservation:
         if not is_taken or not wants_watch:
             return
         try:
-            from outlive.keeper.observation.file_watch import WITHOUT, Watch  # noqa: PLC0415 - only watched tasks need this import
+            from outlive.keeper.observation.file_watch import WITHOUT, Watch  # noqa: PLC0415 - only tasks whose files are watched need this import
             from outlive.observe.journal import Journal  # noqa: PLC0415
             from outlive.observe.watch.watcher import is_installed  # noqa: PLC0415
 
@@ -253,7 +253,7 @@ class RunningObservation:
         try:
             self._remember_conflicts()
             until = time.monotonic() + _OBSERVER_WRITES_WITHIN
-            if self._observer is not None:  # a process that reads the effects at once must find these changes
+            if self._observer is not None:  # a process that reads the recorded changes at once must find these changes
                 self._observer.write_down(_OBSERVER_WRITES_WITHIN)
             own = [] if self._observer is None else list(self._observer.touched)
             followed = self._followed()
@@ -358,6 +358,6 @@ class FinishedObservation:
         self._calls = calls
 
     def wait(self) -> None:
-        """Wait until no process is left whose calls the listener thread must answer."""
+        """Wait until no process is left whose system calls the keeper must answer."""
         if self._calls is not None:
             self._calls.wait()

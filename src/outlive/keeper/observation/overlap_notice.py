@@ -50,9 +50,10 @@ def _may_overlap(launch: Launch, other: Task) -> bool:
 
 
 def _attempts_to_notify(plan: Plan, other: Task) -> list[tuple[str, int]]:
-    """Return the attempts whose sessions are notified of the overlap.
+    """Return which of two overlapping attempts get a notice of the overlap.
 
-    If one session launched both tasks, only the attempt of the task with the greater id is returned.
+    These are the attempt of this keeper and the newest attempt of `other`. If one session launched both tasks, only the
+    attempt of the task with the greater id is returned.
     """
     found = [(plan.launch.id, plan.files.number), (other.id, other.current.number)]
     is_one = plan.launch.session is not None and plan.launch.session == other.launch.session

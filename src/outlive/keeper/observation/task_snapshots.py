@@ -76,9 +76,10 @@ class TaskSnapshots:
         self.ended_ns = time.time_ns()
 
     def take_before(self) -> None:
-        """Take a quick snapshot before the command can have changed anything.
+        """Take a small snapshot before the command can have changed anything.
 
-        Outside of repositories, the snapshot is not stored, because no reader needs it.
+        It has HEAD, the refs and the identity of the index. Outside of repositories, the snapshot is not stored,
+        because no reader needs it.
         """
         quick = self._keep_quick(self._files.before, only_of_repositories=True)
         self._outside = frozenset(each.directory for each in quick or () if each.git is None)
@@ -139,9 +140,9 @@ class TaskSnapshots:
         return self._baseline
 
     def take_after(self, own: Sequence[str]) -> None:
-        """Take a quick snapshot, with the states of the paths that the task changed.
+        """Take a small snapshot, with the states of the paths that the task changed.
 
-        `own` are these paths.
+        It has HEAD, the refs and the identity of the index. `own` are the paths that the task changed.
         """
         self._quick = self._keep_quick(self._files.after, own, is_end=True)
 

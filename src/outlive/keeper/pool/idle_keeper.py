@@ -11,7 +11,7 @@ exit.
 
 from __future__ import annotations
 
-import json  # noqa: F401 - reading a launch imports json; without this line, every forked keeper would load json again
+import json  # noqa: F401 - reading a task's launch data imports json; without this line, every forked keeper would load json again
 import marshal
 import os
 from _socket import MSG_NOSIGNAL, socket, socketpair
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _MOST_CHANNELS = 8
 _MOST_LIVES = 50  # garbage collection is off in a keeper, so its memory grows with each attempt
 _PATIENCE_S = 1.0
-_DESCRIPTORS = 32  # with a lower limit of descriptors, the channels would use up descriptors that tasks need
+_DESCRIPTORS = 32  # with a lower limit of descriptors, the channels to keepers would use up descriptors that tasks need
 _NUMBER = 4
 _HELD = ("lock", "control", "done", "record", "output")
 
@@ -124,7 +124,7 @@ def keep_repeatedly(channel: int, plan: Plan, held: HeldFiles, go: int, ready: i
     for _ in range(_MOST_LIVES - 1):
         is_over = keep_until_settled(plan, held, go, ready, idle_witness.start)
         if not (is_over and idle_witness.is_only_child() and has_one_thread()):
-            os._exit(0)  # a process of the attempt or a thread of this keeper may be left, so do not use it again
+            os._exit(0)  # a process or thread of the attempt may be left, so do not use this keeper again
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # `keep_cap` sets SIGCHLD to be ignored
         close_all_but((channel, marker, *idle_witness.fds()))

@@ -46,7 +46,7 @@ def keep_first(
         for directory in directories
     ]
     if baseline is not None:
-        from outlive.observe.watch.baseline import write_baseline  # noqa: PLC0415 - only watched tasks need this import
+        from outlive.observe.watch.baseline import write_baseline  # noqa: PLC0415 - only tasks whose files are watched need this import
 
         write_baseline(baseline, found, since_ns)
     with open(fd, "wb", closefd=False) as file:
@@ -147,7 +147,8 @@ def _with_parents(paths: Collection[str]) -> set[str]:
 def _with_git_of(quick: Snapshot, full: Snapshot) -> Snapshot:
     """Return the full snapshot with the git state of the quick snapshot.
 
-    The quick snapshot was taken at the end of the task, and the full snapshot later.
+    The quick snapshot, which has no files of the worktree, was taken at the end of the task. The full snapshot was
+    taken later.
     """
     if quick.git is None or full.git is None or quick.git.identity != full.git.identity:
         return full

@@ -214,9 +214,9 @@ def _converts(repository: Repository, settings: Mapping[str, str]) -> bool:
 
 
 def _staged(index: Index) -> str:
-    """Return an id that changes when the entries of an index change.
+    """Return an id that changes when the entries of a git index change.
 
-    The stamps (stat fields) of entries do not count, because git also refreshes them in unchanged entries.
+    The stat fields of entries do not count, because git also refreshes them in unchanged entries.
     """
     from _blake2 import blake2b  # noqa: PLC0415
 

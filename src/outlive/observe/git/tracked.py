@@ -14,7 +14,7 @@ _LONGEST_S = 0.5
 
 
 class Tracked:
-    """The tracked files of some repositories. Each index is read only once."""
+    """The tracked files of some repositories. Each git index is read only once."""
 
     def __init__(self) -> None:
         self._until = time.monotonic() + _LONGEST_S

@@ -55,8 +55,8 @@ class TreeReader:
         self._top = top
         self._index = index
         self._until = until
-        # If a file was written in the same clock tick as the index, or later, equal stat fields do not prove an equal
-        # content.
+        # If a file was written in the same clock tick as the git index, or later, equal stat fields do not prove an
+        # equal content.
         self._racy_from = b"".join(part.to_bytes(4, "big") for part in divmod(index_written_ns, 10**9))
         self._inside: dict[bytes, list[bytes]] = {}
         self._tracked: dict[bytes, bytes] = {}

@@ -42,7 +42,7 @@ def touches_of(command: Simple, cwd: str) -> Iterator[Touch]:
         if place is not None and kind != "unknown":
             yield Touch(kind=place.kind, what=_host(place.name), by=command.line)
         # If the command runs in another place, such as a container, a change of a file there is reported as a change of
-        # that place. A database or a third machine is reported by its own name.
+        # that place. A database or another machine is reported by its own name.
         if not is_passing(what, cwd) if place is None else kind in {"database", "remote", "unknown"}:
             yield Touch(kind=kind, what=what, by=command.line)
 
@@ -194,7 +194,7 @@ def _by_rules(command: Simple) -> Iterator[tuple[TouchKind, str]]:
 def _taking(words: Sequence[Word], known: Program) -> frozenset[str]:
     """Return the options that take a value, for a call with the given words.
 
-    The words show the verb, such as `commit` in `git commit`. `known` has what the rules say about the program.
+    The words show the subcommand, such as `commit` in `git commit`. `known` has what the rules say about the program.
     """
     if not known.bare:
         return known.takes
@@ -207,8 +207,8 @@ def _taking(words: Sequence[Word], known: Program) -> frozenset[str]:
 def _deciding(command: Simple, known: Program) -> list[tuple[Rule, Call]] | None:
     """Return the rules that fit a call, up to the first rule not marked `also`.
 
-    `known` has the rules of the program. Each rule is returned together with the call, from which the rule's verb is
-    removed. Returns None if the call asks for help or a version.
+    `known` has the rules of the program. Each rule comes with the call, from which the rule's subcommand is removed.
+    Returns None if the call asks for help or a version.
     """
     words = command.words[1:]
     if known.dashless and words and not words[0].text.startswith("-"):
@@ -224,7 +224,7 @@ def _deciding(command: Simple, known: Program) -> list[tuple[Rule, Call]] | None
         if inner is None:
             continue
         if each.verbs and not inner.operands and inner.names & {"--help", "-h"}:
-            return None  # the call asks for help about the verb
+            return None  # the call asks for help about the subcommand
         found.append((each, inner))
         if not each.also:
             break
@@ -232,7 +232,10 @@ def _deciding(command: Simple, known: Program) -> list[tuple[Rule, Call]] | None
 
 
 def _fitting(rule: Rule, call: Call, command: Simple) -> Call | None:
-    """Return the call without the rule's verb, or None if the rule does not fit."""
+    """Return the call without the rule's subcommand, such as `commit`.
+
+    Returns None if the rule does not fit the call.
+    """
     if rule.verbs:
         words = [word.text for word in call.operands]
         verb = next((verb for verb in rule.verbs if tuple(words[: len(verb)]) == verb), None)
@@ -311,8 +314,8 @@ def _mounted(call: Call) -> Iterator[str]:
 def _values(call: Call, options: list[str]) -> Sequence[Word]:
     """Return the values of some options of a call.
 
-    For other verbs of the program, the same option may be a flag without a value. Then the word after the option counts
-    as the value.
+    For other subcommands of the program, the same option may be a flag without a value. Then the word after the option
+    counts as the value.
     """
     return call.values_of(options) or [
         following for option, following in itertools.pairwise(call.words) if option.text in options

@@ -1,4 +1,4 @@
-"""Conditions that a rule may set for a call, besides its verb and its options.
+"""Conditions that a rule may set for a call, besides its subcommand and options.
 
 The field `asks` of a rule names public functions of this module, joined by `&`. For example: `is_called umount swapon &
 not is_remote`. Conditions on text in another language are in `embedded_languages`, which is loaded only when a rule
@@ -92,7 +92,7 @@ def is_fed(_: Call, command: Simple) -> bool:
 
 
 def has_operands(call: Call, _: Simple) -> bool:
-    """Return whether the call has words besides its options and its verb."""
+    """Return whether the call has words besides its options and its subcommand."""
     return bool(call.operands)
 
 
@@ -130,7 +130,7 @@ def second_operand_is(call: Call, _: Simple, expected: str) -> bool:
 
 
 def second_operand_shows(call: Call, _: Simple) -> bool:
-    """Return whether the second operand is a verb that only reads, such as `view`."""
+    """Return whether the second operand is a subcommand that only reads, like `view`."""
     verb = "".join(word.text for word in call.operands[1:2])
     return verb.rpartition("-")[2] in _SHOWING_VERBS
 

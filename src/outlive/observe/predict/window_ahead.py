@@ -207,7 +207,7 @@ class _State:
 
 
 def _without_options(words: list[str]) -> list[str]:
-    """Return the words of a git call from its verb on."""
+    """Return the words of a git call from its subcommand on."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in {"-C", "-c", "--git-dir", "--work-tree"} else 1

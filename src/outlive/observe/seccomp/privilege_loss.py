@@ -1,8 +1,8 @@
 """The check whether a command would lack privileges while it is observed.
 
-Without CAP_SYS_ADMIN, a process with a filter cannot gain privileges by an exec. So `sudo`, `su` and `ping` would fail.
-The command text, and the scripts that it names, are searched for programs that gain privileges, and for programs that
-lost privileges in earlier tasks.
+Without CAP_SYS_ADMIN, an observed process cannot gain privileges by an exec. So `sudo`, `su` and `ping` would fail. The
+command text, and the scripts that it names, are searched for programs that gain privileges, and for programs that lost
+privileges in earlier tasks.
 """
 
 from __future__ import annotations

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from outlive.observe.shell.program_scan import ProgramScan
 
 _I386 = 0x40000003
-_MOST_INSTRUCTIONS = 4096  # the kernel refuses a filter with more instructions
+_MOST_INSTRUCTIONS = 4096  # the kernel refuses a seccomp filter with more instructions
 _VERDICT = 0xFFFF0000
 _KEEPS = "use --observe compare for this program"
 _STRICT = f"%s was refused seccomp's strict mode; {_KEEPS}"
 _LISTENER = f"%s could not observe system calls, because Outlive observes them; {_KEEPS}"
 _TRACER = f"%s traces system calls by seccomp, but did not get the calls that Outlive observes; {_KEEPS}"
 _KNOWN = frozenset({"proot", "--seccomp-bpf"})
-"""`--seccomp-bpf` is the option that makes strace install a filter."""
+"""`--seccomp-bpf` is the option that makes strace install a seccomp filter."""
 _RECORDING = "record"
-"""The subcommand of rr that installs a filter. Replaying installs no filter."""
+"""The subcommand of rr that installs a seccomp filter. Replaying installs none."""
 _MOSTLY_SOMETHING_ELSE = frozenset({*SHELLS, *("busybox", "python", "perl", "ruby", "node", "java", "php", "strace")})
 
 
@@ -71,7 +71,7 @@ def loss_of(memory: ProcessMemory, thread: int, machine: int, name: str, argumen
         operation, flags, address = arguments[:3]
     if operation == SET_MODE_STRICT:
         # With flags or an address, the call is invalid. Libraries make an invalid call to find out whether the kernel
-        # has seccomp, so the call loses nothing.
+        # has seccomp, so such a call works as without observation.
         lost = "" if name == "seccomp" and (flags or address) else _STRICT
     elif operation != SET_MODE_FILTER:
         lost = ""

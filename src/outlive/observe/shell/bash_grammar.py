@@ -79,9 +79,10 @@ class _Walk:
         self.read_word = WordReader(source, self.visit_apart)
 
     def visit(self, node: Node, scope: Scope, depth: int, feed: Feed | None = None) -> None:
-        """Read a node. If no method exists for the type of the node, read its parts.
+        """Read a node of the syntax tree.
 
-        `feed` has the input, the redirected files and the variables of the node.
+        If no method exists for the type of the node, its parts are read. `feed` has the input, the redirected files and
+        the variables of the node.
         """
         if not self.reader.may_go_on(depth):
             return
@@ -92,16 +93,16 @@ class _Walk:
         self._visit_parts(node, scope, depth)
 
     def _visit_parts(self, node: Node, scope: Scope, depth: int) -> None:
-        """Read the parts of a node. A part with `&` after it runs in a subshell."""
+        """Read the parts of a syntax-tree node. A part with `&` after it gets a subshell."""
         parts = node.children
         for part, sign in zip_longest(parts, parts[1:]):
             if part.is_named:
                 self.visit(part, scope.copy() if sign is not None and sign.type == "&" else scope, depth + 1)
 
     def visit_apart(self, node: Node, scope: Scope, depth: int) -> None:
-        """Read the parts of a node as in a subshell, which does not change `scope`.
+        """Read the parts of a syntax-tree node as in a subshell.
 
-        `scope` has the directory, variables and functions that are known at this point.
+        `scope`, which has the known directory, variables and functions, does not change.
         """
         self._visit_parts(node, scope.copy(), depth)
 
@@ -160,7 +161,7 @@ class _Walk:
             self._redirect(body, redirects, scope, depth, feed)
 
     def _redirect(self, body: Node | None, redirects: list[Node], scope: Scope, depth: int, feed: Feed) -> None:
-        """Read a node with its redirections, if any."""
+        """Read a node of the syntax tree with its redirections, if any."""
         if body is not None and body.type == "pipeline":
             self._pipe(body, redirects, scope, depth, feed)
             return

@@ -35,7 +35,7 @@ class WordReader:
         self._visit = visit
 
     def __call__(self, node: Node, scope: Scope, depth: int) -> Word:
-        """Return the word that a node stands for."""
+        """Return the word that a node of the syntax tree stands for."""
         parts = list(self._parts(node, scope, depth, quoted=False, first=True, level=0))
         text = "".join(part.text for part in parts)[:_LONGEST_WORD]
         return Word(text=text, literal=all(part.literal for part in parts))
@@ -69,7 +69,7 @@ class WordReader:
         return [word for word in found if word.text]
 
     def source_of(self, node: Node, begin: Node | None = None) -> str:
-        """Return the source text of a node.
+        """Return the source text of a node of the syntax tree.
 
         If the node `begin` is given, the text starts at `begin`.
         """

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _LOGS = ("-O", "-I", "-B", "-T", "--log-out", "--log-in", "--log-io", "--log-timing")
 _WITH_TEXT = frozenset(("-c", "--command", "-g", "-G", "-s", "-w", "-E", "-o", "-m", *_LOGS))
 _BEFORE_VERB_OF_GIT = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace"))
-# Options that may stand between a program and its verb.
+# Options that may stand between a program and its subcommand.
 _BEFORE_VERB = frozenset(("-n", "-f", "-p", "--namespace", "--context", "--file", "--project-name", "--directory"))
 
 

@@ -29,7 +29,10 @@ _SOME_DIRECTORY = "d"
 
 
 class Watched(Value):
-    """The first line of a baseline file. It lists the directories to watch."""
+    """The first line of the file with the earlier states of paths.
+
+    It lists the directories to watch.
+    """
 
     places: tuple[str, ...]
     """Three paths for each worktree: top, git directory and shared git directory.
@@ -103,7 +106,10 @@ def _directories(tree: Tree) -> dict[bytes, None]:
 
 
 def _states(tree: Tree, since_ns: int) -> Iterator[tuple[str, str]]:
-    """Yield each known path with its state, in the form of `path_state.py`."""
+    """Yield each path of a snapshot with its state, in the form of `path_state.py`.
+
+    The state of a file that changed since `since_ns` is unknown.
+    """
     for path, seen in tree.tracked.items():
         yield as_text(path), _state(seen, since_ns, converts=tree.converts)
     for path in tree.untracked:
@@ -152,7 +158,7 @@ class Baseline:
         return ABSENT if self.watched.all_known else UNREADABLE
 
     def below(self, directory: str) -> Iterator[str]:
-        """Yield the known paths below a directory."""
+        """Yield the recorded paths below a directory."""
         prefix = _line(directory)[:-1] + b"/"
         at = self._find(prefix)
         while self._map[at : at + len(prefix)] == prefix:
