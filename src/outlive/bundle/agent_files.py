@@ -5,7 +5,7 @@ attempts/N/prompt     the text that the client of this attempt reads as its stan
 attempts/N/agent      client, model and session of this attempt
 attempts/N/answer     the final answer, for readers that need not read the whole output
 attempts/N/progress   the present result of the running attempt, written at most once per second
-decisions.jsonl       the trace: why a model was chosen and why an attempt ended, if the trace is on
+decisions.jsonl       a log for debugging: why a model was chosen and why an attempt ended, if the log is on
 """
 
 from __future__ import annotations

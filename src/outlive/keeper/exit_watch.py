@@ -94,7 +94,7 @@ class OrphanedCommand:
         try:
             while seen := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 if seen.si_pid == self._pid:
-                    return  # the command's own descriptor is ready too, and `look` reaps the command
+                    return  # the command's own descriptor is ready too, and the method `look` reaps the command
                 os.waitpid(seen.si_pid, os.WNOHANG)
         except ChildProcessError:
             pass
@@ -211,7 +211,7 @@ def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
 
 
 def read_identity(record_fd: int, who: str = "") -> tuple[Identity, dict[str, str]] | None:
-    """Return the pid and start time of a recorded process, and where they are stored.
+    """Return the identity of a recorded process, and all that is recorded about it.
 
     `who` is "witness" for the witness, and empty for the command. Returns None if the process is not recorded. If
     Outlive did not start the command, no witness is recorded.

@@ -94,11 +94,11 @@ def fall_asleep(
     until: float | None = None,
     is_outdated: bool = False,
 ) -> NoReturn:
-    """Sleep until other tasks let this task go on, a message comes, or `until`.
+    """Sleep until other tasks let this task go on, a message comes, or time is up.
 
     `doors` are descriptors of the FIFOs of the tasks for which this task waits. A FIFO hangs up when this task need not
-    wait for the FIFO's task any more. The sleep ends when `how_many` of these FIFOs have hung up. `until` is a
-    monotonic time.
+    wait for the FIFO's task any more. The sleep ends when `how_many` of these FIFOs have hung up. It also ends at the
+    monotonic time `until`.
 
     After the sleep, the process continues in `service.tasks.wait_turn.wake`, with the copy of the code. With
     `is_outdated`, no copy is made, and the process continues with the installed code.

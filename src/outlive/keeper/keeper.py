@@ -94,7 +94,7 @@ def run_now(plan: Plan, held: HeldFiles, ready: int | None) -> NoReturn:
 
 
 def become_keeper(plan: Plan, held: HeldFiles, channels: tuple[int, ...]) -> None:
-    """Make this process a keeper: detached, named, and subreaper of all orphans."""
+    """Make this process a keeper: detach it, name it, and let it inherit orphans."""
     owned_by = plan.surroundings.owner
     name_process(KEEPER_NAME)
     detach((*held.fds(), *channels, *(() if owned_by is None else (owned_by,))))

@@ -85,7 +85,7 @@ class Supervision:
     def _find_deadline(self, started_ns: int) -> float | None:
         """Return when the task's timeout expires, or None if the task has no timeout.
 
-        The time is measured with a clock that stops while the machine sleeps. `started_ns` is the start of the attempt.
+        The time is measured with a clock that stops while the machine sleeps. `started_ns` is the start of the command.
         """
         timeout = self._plan.launch.timeout
         return None if timeout is None else started_ns / 1e9 + timeout.total_seconds()
@@ -349,7 +349,10 @@ class Supervision:
 
 
 def _retrying(plan: Plan) -> Callable[[Settlement], NextAttempt | None]:
-    """Copy the code for a retry, and return the function that prepares the retry."""
+    """Copy Outlive's code for a retry. Return the function that prepares the retry.
+
+    The copy is needed because the installation may be deleted before the retry.
+    """
     from outlive.code_copy import carry  # noqa: PLC0415 - only retried tasks need this import
     from outlive.keeper import hibernate  # noqa: F401, PLC0415
     from outlive.keeper import next_attempt as again  # noqa: PLC0415

@@ -44,13 +44,13 @@ class KeptOpenLedger:
         return Use(self, now)
 
     def close(self) -> None:
-        """Close the kept ledger."""
+        """Close the ledger if it is still open."""
         if self._ledger is not None:
             self._ledger.close_resting()
         self._ledger = None
 
     def __del__(self) -> None:
-        """Close the kept ledger.
+        """Close the ledger if it is still open.
 
         Otherwise a program that makes many of these objects would use up its file descriptors.
         """

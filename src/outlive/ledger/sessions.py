@@ -114,7 +114,7 @@ class Sessions:
     def has_acted(self, seq: int) -> None:
         """Record that a session has acted, so that its next beginning is a new one.
 
-        Otherwise the next report of a beginning would count as a repetition of the last one.
+        Otherwise the next report of a beginning may count as a repetition of the last one.
         """
         with self._ledger.write():
             self._ledger.db.execute(_ACTED, (seq,))

@@ -134,7 +134,10 @@ def open_marker() -> int:
 
 
 def has_marker(opened: Iterable[str]) -> bool:
-    """Return whether a process's open files include the file of `open_marker`."""
+    """Return whether a process has the file open that marks Outlive's processes.
+
+    `opened` are the paths of all files that the process has open.
+    """
     return any(path.startswith(f"/memfd:{_MARKER}") for path in opened)
 
 

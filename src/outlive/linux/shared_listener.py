@@ -152,7 +152,10 @@ class SharedListener:
 
     @classmethod
     def from_parts(cls, facts: dict[str, int], descriptors: Sequence[int]) -> SharedListener:
-        """Build the object from the parts that `as_parts` returned in another process."""
+        """Build the object from the values and descriptors that `as_parts` returned.
+
+        `as_parts` was called in another process.
+        """
         shared_listener = cls.__new__(cls)
         shared_listener.__dict__.update(facts, **dict(zip(_DESCRIPTORS, descriptors, strict=True)))
         return shared_listener

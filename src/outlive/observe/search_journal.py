@@ -25,7 +25,7 @@ _BEGINNINGS = frozenset((b"begin", b"watch", b"further"))
 _KEPT = _BEGINNINGS | {b"unobserved", b"unseen"}
 _WORDS = frozenset((b"gap", b"connect", b"look", b"final"))
 _PROGRAMS = frozenset((b"exec", b"fork"))
-_ONE_PATH = frozenset((b"write", b"remove"))  # nearly all lines of a long journal
+_ONE_PATH = frozenset((b"write", b"remove"))  # the operations in nearly all lines
 _NO_CHANGES = _BEGINNINGS | _PROGRAMS
 # A path whose first state was unknown or a special file never counts as changed.
 _NEVER_MISSED = frozenset((b"?", b"-", b"s"))

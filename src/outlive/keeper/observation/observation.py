@@ -96,7 +96,7 @@ class JournalFile:
         try:
             os.write(self.fd, lines.encode("utf-8", "surrogateescape"))
         except OSError:
-            pass  # the line is lost, but readers of the effects also inspect the paths themselves
+            pass  # the line is lost, but readers of the recorded changes also inspect the paths
 
 
 class PreparedObservation:
@@ -301,7 +301,7 @@ class RunningObservation:
 
         The files are compared with the first snapshot.
         """
-        assert self._may_observe, "observe_calls() comes before finish()"  # noqa: S101 - without this check, a wrong order would block forever
+        assert self._may_observe, "observe_calls() comes before finish()"  # noqa: S101 - without this check, a wrong order of the calls would block forever
         if self._calls is not None:
             self._calls.wait_until_loaded()
         own = [] if self._observer is None else list(self._observer.touched)

@@ -99,7 +99,7 @@ class TaskSnapshots:
         if self._first is not None:
             return True
         try:
-            from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only longer commands need this import
+            from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only commands that run for a while need this import
 
             directories, outside = self.directories(), self._outside
             if all(each in outside or find_repository(each) is None for each in directories):

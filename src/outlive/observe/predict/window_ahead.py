@@ -124,7 +124,7 @@ class _State:
         self.copies: set[tuple[str, str]] = set()
         self.archives: set[str] = set()
         self.removed: set[str] = set()
-        """Paths that were removed with their whole content."""
+        """Paths that earlier commands removed with their whole content."""
 
     def closes(self, command: Simple) -> bool:
         """Record a command. Return whether it restores files changed earlier."""

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     Paths = Sequence[tuple[str, Look | None]]
     """Each path with the result of `look`, or None if `look` was not called yet."""
 
-HERE = 0xFFFFFF9C  # AT_FDCWD
+HERE = 0xFFFFFF9C  # AT_FDCWD: the current directory
 FRESH = os.O_CREAT | os.O_EXCL
 _I386 = 0x40000003
-_NEW_MOUNTS = 0x20000  # CLONE_NEWNS
-_IN_ROOT = 16  # RESOLVE_IN_ROOT
+_NEW_MOUNTS = 0x20000  # CLONE_NEWNS: a new mount namespace
+_IN_ROOT = 16  # RESOLVE_IN_ROOT: a directory is the root of the path
 _LONGEST_ADDRESS = 128
 _PAGE, _LONGEST_BESIDE = 4096, 256
 

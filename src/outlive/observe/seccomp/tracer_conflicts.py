@@ -78,7 +78,7 @@ def loss_of(memory: ProcessMemory, thread: int, machine: int, name: str, argumen
     else:
         lost = _lost_by_filter(_program(memory, thread, machine, address), flags)
     if not lost or name_of(thread) in (KEEPER_NAME, WITNESS_NAME):
-        return "", ""  # this process starts another task, which records by itself that it cannot be observed
+        return "", ""  # this process starts another task of Outlive, which records by itself that it cannot be observed
     path = os.readlink(f"/proc/{thread}/exe")
     return lost % path, path
 

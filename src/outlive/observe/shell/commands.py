@@ -59,7 +59,10 @@ ANY_WORD = Word(text="…", literal=False)
 
 
 class Elsewhere(Value):
-    """The other place where a command runs, such as a container or another machine."""
+    """A place other than this machine's shell in which a command runs.
+
+    This is for example a container or another machine.
+    """
 
     kind: TouchKind
     name: str
@@ -133,7 +136,7 @@ class Reader:
     def may_go_on(self, depth: int) -> bool:
         """Count one step. Return whether the reading may go on.
 
-        If a limit is passed, the result is False, and `is_whole` is set to False.
+        If a limit is exceeded, the result is False, and `is_whole` becomes False, because commands may be missing.
         """
         self._steps -= 1
         if self._steps < 0 or depth > DEEPEST or len(self.commands) >= MOST_COMMANDS:

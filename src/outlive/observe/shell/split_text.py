@@ -208,7 +208,7 @@ class _Splitter:
         if self._text.startswith("&", self._at):
             self._at += 1
             self._end_command("&&")
-        elif self._text.startswith(">", self._at):  # `&>file`
+        elif self._text.startswith(">", self._at):  # as in `&>file`
             self._end_word()
         elif self._text[self._at - 2 : self._at] != "|&":  # `|&` is a pipe for both outputs
             self._end_command("&")
@@ -220,11 +220,11 @@ class _Splitter:
         self._end_word()
         following = self._text[self._at : self._at + 1]
         self._operator = letter
-        if self._text.startswith("<<<", self._at - 1):  # a here-string
+        if self._text.startswith("<<<", self._at - 1):  # a here-string, such as `<<<word`
             self._at += 2
         elif letter == following == "<":
             self._take_delimiter()
-        elif following == "(":  # `<(command)`
+        elif following == "(":  # as in `<(command)`
             self._operator = ""
         elif following and following in "&>|":
             self._operator += following
@@ -276,7 +276,7 @@ class _Splitter:
         last = self._found[-1] if self._found else None
         if words or (writes and not (last and last.ended_by == ")")):
             self._found.append(Piece(words=words, writes=writes, is_background=is_background, ended_by=mark))
-        elif last and (writes or is_background):  # `(a; b) >file &`
+        elif last and (writes or is_background):  # as in `(a; b) >file &`
             is_background = is_background or last.is_background
             self._found[-1] = last.but(writes=last.writes + writes, is_background=is_background, ended_by=mark)
 

@@ -171,8 +171,8 @@ def _wrapped(reader: Reader, command: Simple, found: tuple[Wrapper, int], scope:
 def _inside(wrapper: Wrapper, call: Call, named: Sequence[Word], command: Simple, scope: Scope) -> Scope:
     """Return the directory, variables and functions for a wrapper's command.
 
-    A wrapper, such as `env -C`, may change these before it runs its command. `named` are the words of its name, and
-    `call` has its options.
+    A wrapper is a program that runs another command, such as `env`. `call` has its options. If the command runs in
+    another place, such as a container, `named` is the word that names this place.
     """
     if "elsewhere" in wrapper and named:
         return Scope("~", Elsewhere(kind=wrapper["elsewhere"], name=named[0].text))
@@ -186,7 +186,7 @@ def _inside(wrapper: Wrapper, call: Call, named: Sequence[Word], command: Simple
 def _options(wrapper: Wrapper, kind: Literal["takes", "directory", "writes", "reads"]) -> frozenset[str]:
     """Return the options of one kind that a wrapper such as `env` has.
 
-    The kind says whether their values are a directory, a file or anything else.
+    `kind` says what the value of such an option is: any value, a directory, or a file that is written or read.
     """
     return frozenset(wrapper.get(kind, "").split())
 
