@@ -127,7 +127,7 @@ def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
         _say(voice, b"failed\n")
         return False
     if command == 0:
-        for fd in (voice, *own):  # if this child kept `voice`, the pipe to the keeper, the witness's death would be hidden
+        for fd in (voice, *own):  # an open copy in this child would hide the witness's death from the keeper
             os.close(fd)
         _become_command(failure_write, start, witness)
     os.close(failure_write)
