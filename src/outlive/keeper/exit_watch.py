@@ -87,7 +87,7 @@ class OrphanedCommand:
         return True
 
     def reap_others(self) -> None:
-        """Reap the ended processes that the keeper has inherited, except the command.
+        """Remove the ended processes that the keeper has inherited, except the command.
 
         An ended child process remains as a zombie until its parent waits for it.
         """

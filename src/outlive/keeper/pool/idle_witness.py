@@ -67,7 +67,7 @@ class IdleWitness:
         return False
 
     def _serve(self, start: witness.Start, channel: socket) -> NoReturn:
-        """Act as the witness of one command after the other."""
+        """Serve as the witness of one command after the other."""
         witness.become_witness()
         while witness.witness_until_recorded(start, (channel.fileno(),)) and has_one_thread():
             close_all_but((channel.fileno(), self._marker))
