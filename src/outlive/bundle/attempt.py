@@ -69,9 +69,10 @@ class HeldFiles:
     def __init__(
         self, *, lock: int | None, control: int, done: int, record: int, output: int, turn: int | None = None
     ) -> None:
-        # None if this is a later keeper of a task whose witness is alive, because then the witness has the lock.
+        # `lock` is None if this is a later keeper of a task whose witness is alive, because then the witness has the
+        # lock.
         self.lock = lock
-        # None after the command has begun, and None for a command that was never queued.
+        # `turn` is None after the command has begun, and for a command that was never queued.
         self.turn = turn
         self.control = control
         self.done = done

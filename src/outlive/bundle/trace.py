@@ -50,7 +50,7 @@ def path_of(home: Home, session: str) -> str:
     """Return the path of a session's debugging log. Its name has only safe characters."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in session)[:80]
     if name != session:
-        from zlib import crc32  # noqa: PLC0415 - only changed names need this import
+        from zlib import crc32  # noqa: PLC0415 - only names with replaced characters need this import
 
         # Two names that differ only in the replaced characters must not share a file.
         name += f"-{crc32(session.encode('utf-8', 'surrogateescape')):08x}"

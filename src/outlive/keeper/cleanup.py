@@ -76,7 +76,7 @@ def tidy(home: Home, ledger: SqliteLedger, chosen: Sequence[Deletable]) -> list[
         try:
             discard_bundle(home.bundle(task))
         except OSError:
-            continue  # the files remain without a row, and `outlive audit` lists them
+            continue  # the files remain without a row in the ledger, and `outlive audit` lists them
     return gone
 
 

@@ -151,7 +151,7 @@ def _tell(member: Member, number: int) -> bool:
             return False
         signal.pidfd_send_signal(pidfd, number)
     except OSError:
-        return False  # the member has ended, or we may not signal it
+        return False  # the process has ended, or we may not signal it
     finally:
         os.close(pidfd)
     return True

@@ -67,7 +67,7 @@ class SettlementWriter:
                 ledger.set_condition(self._plan.launch.id, self._plan.files.number, condition)
                 deliver_if_owed(self._plan.home, ledger)
         except OutliveError:
-            pass  # the condition is only for information, so the task goes on without it
+            pass  # the condition, such as stalled, is only for information, so the task goes on without it
 
     def prepare(self) -> None:
         """Open the ledger while the witness writes down how the command ended."""
@@ -86,8 +86,8 @@ class SettlementWriter:
             try:
                 with self._ledger.take(datetime.now(UTC)) as ledger:
                     is_ours = self._settle(ledger, settlement, again)
-                    # Waiters sleep until these files are closed. So close them now: closing the ledger or exiting
-                    # first would delay the waiters.
+                    # Processes that wait for the end of the attempt sleep until these files are closed. So close them
+                    # now: closing the ledger or exiting first would delay these processes.
                     self._held.let_go()
                     self._on_settled()
                     deliver_if_owed(self._plan.home, ledger)
@@ -96,7 +96,7 @@ class SettlementWriter:
             except DiskFull:
                 self._plan.home.drop_ballast()
             except NewerLedger:
-                break  # an upgrade has changed the ledger, so a retry would only delay the waiters
+                break  # an upgrade has changed the ledger, so a retry would only take time
             except LedgerIncomplete:
                 # The ledger is gone, and only a reader creates a new one. That reader may be waiting for the end of
                 # this attempt, so do not retry. But retry if there is a next attempt, because a reader would not

@@ -198,7 +198,7 @@ def _linger(start: Start, stand_in: ListenerFallback) -> None:
     If the keeper dies, the witness answers the observed calls through `stand_in`.
     """
     for fd in (start.lock, start.record, start.output):
-        os.close(fd)  # as long as the lock is open, the attempt counts as running
+        os.close(fd)  # as long as a process has the lock file open, the attempt counts as running
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     stand_in.wait()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

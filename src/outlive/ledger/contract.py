@@ -102,7 +102,8 @@ class Ledger(Protocol):
     def newest(self, limit: int, project: str | None, ran_after: datetime) -> Sequence[Task]:
         """Return the newest `limit` tasks, except tasks that ended before `ran_after`.
 
-        With a project, only tasks of this project are considered. A task that ended at an unknown time is returned too.
+        If `project` is given, only tasks of this project are considered. A task that ended at an unknown time is
+        returned too.
         """
 
     def children(self, parents: Sequence[str]) -> Sequence[str]:

@@ -128,7 +128,7 @@ class LeftOpenPaths:
         return int(self._ledger.select("SELECT count(*) FROM left_path WHERE task = ?", (task,))[0][0])
 
     def names(self) -> list[bytes]:
-        """Return every path that any task left changed, as bytes."""
+        """Return every path that a task has changed and not restored, as bytes."""
         return [row[0] for row in self._ledger.select("SELECT DISTINCT path FROM left_path")]
 
     def restore(self, task: str, paths: Iterable[LeftPath]) -> None:

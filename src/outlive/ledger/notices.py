@@ -121,7 +121,8 @@ class Notices:
     def count(self, origins: Sequence[int], tasks: Sequence[str] = (), when: When = "ever") -> dict[str, int]:
         """Return how many open notices the given sessions and tasks have, by kind.
 
-        A notice is open until it is acknowledged or dismissed. `when` is the occasion for presenting notices.
+        A notice is open until it is acknowledged or dismissed. Only notices that may be presented on the occasion
+        `when` count.
         """
         inside, named = ", ".join(str(int(origin)) for origin in origins), ", ".join("?" * len(tasks))
         query = f"""

@@ -166,7 +166,7 @@ class SharedListener:
         The witness calls this function before it forks the process that will execute the command. The pipe `keeper`
         hangs up when the keeper dies.
         """
-        import outlive.linux.seccomp  # noqa: F401, PLC0415 - loaded before the fork, because the command-to-be inherits loaded modules
+        import outlive.linux.seccomp  # noqa: F401, PLC0415 - loaded before the fork, because the process that will execute the command inherits it
 
         os.close(self._keeper)
         return ListenerFallback(self, keeper)

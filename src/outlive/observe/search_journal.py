@@ -117,7 +117,7 @@ class JournalSearch:
         below = tuple(top + b"/" for top in tops)
         in_gits = tuple(git + b"/" for git in gits)
         # After a directory was moved away, a path below the old name may be first recorded as absent, although the path
-        # existed before the move.
+        # existed before the move. So the path may have changed.
         left = tuple({source + b"/" for source, _ in self._moves if self._firsts.get(source) != _ABSENT})
         return [
             path

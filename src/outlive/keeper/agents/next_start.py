@@ -190,7 +190,7 @@ def _continued(chosen: Candidate, session: str, before: AgentStart | None, resul
 
 
 def _with_spent(start: AgentStart, before: AgentStart | None, result: AgentResult) -> AgentStart:
-    """Add the cost, tokens and turns of all earlier attempts to the start data."""
+    """Add the cost, tokens and turns of all earlier attempts to the next start's data."""
     cost, tokens, turns = (0.0, 0, 0) if before is None else (before.spent_usd, before.spent_tokens, before.spent_turns)
     return start.but(
         spent_usd=cost + (result.cost_usd or 0.0),

@@ -43,7 +43,7 @@ def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
 
     foreseen = ProgramScan(plan.launch.argv, plan.launch.cwd, plan.surroundings.environ)
     if not keeps_privileges:
-        from outlive.observe.seccomp.privilege_loss import would_miss_privileges  # noqa: PLC0415 - with CAP_SYS_ADMIN, this import is not needed
+        from outlive.observe.seccomp.privilege_loss import would_miss_privileges  # noqa: PLC0415 - a keeper with CAP_SYS_ADMIN does not need this import
 
         names, is_known = met_before(plan, "gaining")
         if is_known or would_miss_privileges(foreseen, names):

@@ -88,7 +88,10 @@ class ListenerThread:
         return self._is_over.locked()
 
     def wait(self) -> None:
-        """Wait until no observed process is alive. Close the memory page for their calls."""
+        """Wait until no observed process is alive. Then close the shared memory page.
+
+        The kernel writes the observed calls into this page.
+        """
         self._is_over.acquire()
         if self._page is not None:
             self._page.close()

@@ -160,7 +160,7 @@ class PreparedObservation:
             running.snapshot_before_begin()
             let_begin()
         else:
-            sys.setswitchinterval(_SHORT_TURN)  # otherwise either thread could delay the urgent work of the other
+            sys.setswitchinterval(_SHORT_TURN)  # otherwise the keeper's two threads could delay each other
             self._calls.take_listener(command, self._snapshots)
             let_begin()
             self._calls.answer_exec()
@@ -332,7 +332,7 @@ class RunningObservation:
         The next launch of these programs is not observed.
         """
         if self._observer is not None and (self._observer.met_gaining or self._observer.met_supervising):
-            from outlive.keeper.observation.known_conflicts import remember  # noqa: PLC0415 - only commands with a conflict need this import
+            from outlive.keeper.observation.known_conflicts import remember  # noqa: PLC0415 - only commands that failed under observation need this import
 
             remember(self._plan, gaining=self._observer.met_gaining, supervising=self._observer.met_supervising)
 
@@ -352,7 +352,7 @@ class RunningObservation:
 
 
 class FinishedObservation:
-    """The observation of a settled attempt, some of whose processes may be alive."""
+    """The observation of a settled attempt whose processes may still run."""
 
     def __init__(self, calls: ListenerThread | None) -> None:
         self._calls = calls

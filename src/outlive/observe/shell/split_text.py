@@ -85,7 +85,7 @@ def program(piece: Piece) -> tuple[str, ...]:
 
 
 def without_keywords(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command's words without the keywords and assignments before them."""
+    """Return a command's words without keywords and assignments at the beginning."""
     at = 0
     while at < len(words) and (words[at] in _KEYWORDS or _is_assignment(words[at])):
         at += 1

@@ -225,7 +225,7 @@ def _text_of_input(reader: Reader, command: Simple, scope: Scope, depth: int) ->
 
 
 def _text_of_words(reader: Reader, command: Simple, words: Sequence[Word], scope: Scope, depth: int) -> bool:
-    """Read words that a shell will run as a text.
+    """Read the commands in words that a shell will run as a command text.
 
     If a word is unknown, `is_whole` of the reader becomes False.
     """
