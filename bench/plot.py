@@ -1,6 +1,6 @@
-"""Plots in SVG: a dot for the median and a line to the p95, on a logarithmic axis.
+"""Plots in SVG: a dot for each median, and a line from it to the 95th percentile.
 
-The few plots do not justify a library for drawing as a dependency.
+The axis is logarithmic. The plots are few, so a drawing library is not worth a dependency.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LEFT, _WIDTH, _TOP, _STEP, _RIGHT = 240, 520, 64, 24, 90
 
 
 class Row(NamedTuple):
-    """One line of the plot."""
+    """One line of a plot: a name and its measured times."""
 
     name: str
     median: float

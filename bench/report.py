@@ -349,7 +349,7 @@ def _missing(results: Results) -> str:
 
 
 def _raw(results: Results) -> dict[str, object]:
-    """Return the run as JSON. Times are in milliseconds, by round."""
+    """Return the results as JSON. Times are in milliseconds, one for each round."""
     timed = {
         name: {case: samples.by_round for case, samples in getattr(results, name).items()}
         for name in ("launch", "start", "completion")

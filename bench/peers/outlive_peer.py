@@ -26,7 +26,7 @@ class OutliveCli(Peer):
     record = "SQLite and a file per task, synced"
     is_durable = True
     short_tasks = 200
-    records = 0  # the listing stage fills ledgers of its own, up to 100,000 records
+    records = 0  # the stage that measures lists fills ledgers of its own, up to 100,000 records
 
     def __init__(self, place: Path) -> None:
         super().__init__(place)
@@ -44,7 +44,7 @@ class OutliveCli(Peer):
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
         """Run `outlive wait`.
 
-        Its exit code 1 means that the task failed. This is a valid answer, and no error.
+        Exit code 1 means that the task failed. That is a valid result, and no error of `outlive wait`.
         """
         heard = self.hear("outlive", "wait", ticket, patience=patience)
         return "told" if heard.startswith("error 1:") else heard
@@ -60,15 +60,15 @@ class OutliveCli(Peer):
             return sum(task.current.settled_at is not None for task in ledger.tasks(Selection()))
 
     def code(self, ticket: str) -> int | None:
-        """Return the exit code in the ledger."""
+        """Return the exit code that the ledger records."""
         return Outlive(home=self.env["OUTLIVE_HOME"]).task(ticket).refresh().exit_code
 
     def output(self, ticket: str) -> str:
-        """Return the output in the bundle."""
+        """Return the output that is stored in the task's bundle."""
         return Outlive(home=self.env["OUTLIVE_HOME"]).task(ticket).output().decode()
 
     def guards(self, task: int) -> list[Guard]:
-        """Return the keeper, the witness, and both together.
+        """Return the processes to kill in turn: keeper, witness, and both together.
 
         The command's parent is the witness, and the witness's parent is the keeper.
         """
@@ -81,9 +81,10 @@ class OutliveCli(Peer):
         ]
 
     def pids(self) -> list[int]:
-        """Return the keepers and witnesses that have files of this peer's home open.
+        """Return the keepers and witnesses that have a file in `place` open.
 
-        The parent does not identify them, because one spawner serves every home of a program.
+        They cannot be found by their parent, because one spawner process starts the keepers of all ledgers of a
+        program.
         """
         return pids_holding(self.env["OUTLIVE_HOME"], "outlive-")
 
@@ -91,7 +92,7 @@ class OutliveCli(Peer):
 class OutliveSdk(OutliveCli):
     """Outlive with `Outlive().run` and `Task.wait`.
 
-    The first run starts the spawner and is not measured.
+    The first `run` starts the process that launches tasks, and is not measured.
     """
 
     name = "Outlive, SDK"
@@ -100,7 +101,10 @@ class OutliveSdk(OutliveCli):
     short_tasks = 1000
 
     def start(self, slots: int) -> None:
-        """Start the spawner by a first run. The spawner lives as long as this program."""
+        """Run a first task. This starts the process that launches tasks.
+
+        That process runs until the benchmark ends.
+        """
         del slots
         self._client = Outlive(home=self.env["OUTLIVE_HOME"])
         self.wait(self.submit(["true"]))
@@ -111,9 +115,12 @@ class OutliveSdk(OutliveCli):
         return self._client.run(argv).id
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Wait in this program, which sleeps on a FIFO."""
+        """Wait in the benchmark's own process, which sleeps on a FIFO until the task ends."""
         return "told" if self._client.task(ticket).wait(patience).has_ended else "blocked"
 
     def pids(self) -> list[int]:
-        """Return the keepers and witnesses, and the spawner, which counts as a server."""
+        """Return the keepers, the witnesses and the process that launches tasks.
+
+        The last one counts as a server.
+        """
         return [*super().pids(), *pids_mentioning("outlive.sdk.spawner.serve_launches", os.getpid())]

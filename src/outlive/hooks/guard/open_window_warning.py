@@ -1,8 +1,8 @@
-"""The warning about a tool call that uses files in an open window.
+"""The warning before a tool call that uses files that a task has changed.
 
-A file is in an open window if a task has changed the file and not restored it. Outlive does not observe the background
-commands that a client runs itself. For these commands, the warning is based only on the text of the command. Usually
-there is no open window. An index shows whether there are open windows, so that the hook need not open the ledger.
+A warning is given if the task has not restored the files. An index file usually shows that there are none, so that the
+hook need not open the ledger. Outlive does not observe the background commands that a client itself runs. For them, the
+warning is based on the text of the command.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ if TYPE_CHECKING:
     from outlive.service.effects.open_windows import OpenWindows
 
 _MOST = 3
-# The deadline of the hook when a warning is likely. The hook takes this long only on a busy machine. Clients wait for
-# the hook for five seconds.
+# The hook's deadline when a warning is likely. The hook needs so much time only on a busy machine. Clients wait five
+# seconds for the hook.
 _ANSWERING_S = 3.0
 
 
 def held(home: Home, event: Event, patience_s: float) -> str:
-    """Return the warning about the files that an event uses, or an empty string."""
+    """Return the warning about files that an event uses and a task has changed.
+
+    Return an empty string if there is no such file.
+    """
     stamp = stamp_of(home)
     if not has_ledger(home):
         return ""
@@ -54,8 +57,8 @@ def held(home: Home, event: Event, patience_s: float) -> str:
         if stamp and known is None and not takes_foreign:
             _index(home, ledger, stamp, windows)
             known = read_left_paths(home, stamp)
-            # Each write to the ledger makes the old index invalid. The new index may show that the event uses no
-            # changed file. Then the slow analysis below is not needed.
+            # Each write to the ledger makes the index file outdated, so a new one was just written. If it shows that
+            # the event uses no changed file, the slow analysis below is not needed.
             if known is not None and not _may_concern(known, home, event):
                 return ""
         if not takes_foreign and not windows.recorded and not any(_may_matter(home, task) for task in windows.replayed):
@@ -70,7 +73,7 @@ def held(home: Home, event: Event, patience_s: float) -> str:
 
 
 def _take_time() -> None:
-    """Extend the hook's deadline, because a late warning is better than none."""
+    """Extend the deadline of this hook. A late warning is better than none."""
     if 0 < signal.getitimer(signal.ITIMER_REAL)[0] < _ANSWERING_S:
         signal.setitimer(signal.ITIMER_REAL, _ANSWERING_S)
 
@@ -80,10 +83,10 @@ def _paths(event: Event) -> list[str]:
 
 
 def _may_concern(known: LeftPathsIndex, home: Home, event: Event) -> bool:
-    """Return whether the event may use a changed file that was not reported yet.
+    """Return whether the event may use a changed file, which needs the slow check.
 
-    Ended tasks change no further files. So a session gets the warning about their changes only once for commands that
-    may use any file of the project.
+    A command may also read files that it does not name. For such a command, the changes of ended tasks count only until
+    the session was warned of them, because ended tasks change no more files.
     """
     if known.is_empty and not known.running:
         return False
@@ -110,10 +113,7 @@ def _own_task() -> str | None:
 
 
 def _may_touch(windows: KnownWindows, event: Event) -> bool:
-    """Return whether a command may use a path that a task has changed.
-
-    This function reads only the text of the command.
-    """
+    """Return whether a command's text names a path that a task may have changed."""
     from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because usually no task has changed files
     from outlive.hooks.guard.known_windows import up_to_wild  # noqa: PLC0415
     from outlive.service.effects.wanted_paths import read_command  # noqa: PLC0415
@@ -127,9 +127,10 @@ def _told(event: Event) -> str:
 
 
 def _index(home: Home, ledger: SqliteLedger, stamp: str, windows: OpenWindows) -> None:
-    """Write the index of changed paths.
+    """Write the index file of changed paths.
 
-    No index is written if the index and the journals together would not cover the changes of all tasks.
+    The index is not written if it could miss changes. This is the case if a task is running that may soon change
+    existing files, or if a task has ended whose changes are not in the ledger yet.
     """
     running = ledger.unsettled()
     if any(each.current.settled_at is not None for each in windows.replayed) or any(map(_may_take_away, running)):
@@ -151,7 +152,7 @@ def _may_take_away(task: Task) -> bool:
 
 
 def _may_matter(home: Home, task: Task) -> bool:
-    """Return whether a task may have changed files, or may soon change existing files."""
+    """Return whether a task may have changed files, or may soon change existing ones."""
     if task.current.settled_at is None and _may_take_away(task):
         return True
     from outlive.bundle.attempt import AttemptFiles  # noqa: PLC0415 - imported here, because usually no task runs
@@ -170,7 +171,7 @@ def _takes_foreign(ledger: SqliteLedger) -> bool:
 
 
 def _with_foreign(ledger: SqliteLedger, answer: Answer, event: Event) -> Answer:
-    """Extend the answer by clients' background commands that may change the files."""
+    """Add the client's background commands that may change the files to the answer."""
     from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because background commands of clients rarely change existing files
     from outlive.service.effects.guard import with_foreign_command, with_foreign_paths  # noqa: PLC0415
 
@@ -189,7 +190,7 @@ def _answer(home: Home, windows: OpenWindows, event: Event) -> Answer:
 
 
 def _news(home: Home, event: Event, answer: Answer) -> str:
-    """Return the warning about tasks that will soon change the event's files.
+    """Return the warning about tasks that will soon change the files of an event.
 
     A session gets this warning once for each task.
     """
