@@ -1,4 +1,4 @@
-"""The wake-up of an idle Codex session by a detached process that queues a message."""
+"""The wake-up of an idle Codex session: a detached process queues a message."""
 
 from __future__ import annotations
 
