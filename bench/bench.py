@@ -58,7 +58,7 @@ def measure(place: Path) -> report.Results:
             say(f"starting {peer.name}")
             try:
                 peer.start(1)
-            except Exception as error:  # noqa: BLE001 - one broken peer must not stop the benchmark
+            except Exception as error:  # noqa: BLE001 - if one of the measured tools fails, the others are still measured
                 missing[peer.name] = f"did not start: {error}"
                 peer.stop()
                 peers.remove(peer)

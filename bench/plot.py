@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 def draw(title: str, rows: Sequence[Row]) -> str:
-    """Return the plot as SVG, with the rows in the given order."""
+    """Return a plot as SVG text, with the given rows from top to bottom."""
     low = math.floor(math.log10(min(row.median for row in rows)))
     high = math.ceil(math.log10(max(max(row.p95, row.median) for row in rows)))
     bottom = _TOP + _STEP * len(rows)

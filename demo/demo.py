@@ -69,7 +69,10 @@ def call(*words: str, session: str, quiet: bool = False) -> str:
 
 
 def read(*words: str, session: str = "B") -> Any:
-    """Return the JSON document that a command prints, without showing it."""
+    """Run a command of Outlive, and return the JSON document that it prints.
+
+    The command and the document are not shown.
+    """
     return json.loads(call(*words, "--json", session=session, quiet=True))
 
 

@@ -40,7 +40,7 @@ class HueyCold(Peer):
 
     def start(self, slots: int) -> None:
         """Start huey's consumer process with one thread per task."""
-        from peers.huey_queue import open_queue  # noqa: PLC0415 - may not be installed
+        from peers.huey_queue import open_queue  # noqa: PLC0415 - the package may not be installed
 
         self._database = f"{self.place}/queue.sqlite"
         self._queue, self._run_command = open_queue(self._database)

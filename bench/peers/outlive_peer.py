@@ -1,4 +1,4 @@
-"""Outlive: by its command line, and by its SDK in a running program."""
+"""Outlive as a measured tool: by its command line, and by its SDK."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class OutliveCli(Peer):
-    """Outlive with `outlive run`, `outlive wait` and `outlive list`."""
+    """Outlive with its commands `outlive run`, `outlive wait` and `outlive list`."""
 
     name = "Outlive, CLI"
     record = "SQLite and a file per task, synced"
@@ -34,9 +34,9 @@ class OutliveCli(Peer):
         self._submitted = 0
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Run `outlive run` and return the id that it prints.
+        """Run `outlive run`, and return the id of the task that it prints.
 
-        The id is printed once the command runs and its record is durable.
+        The id is printed when the command runs and the task is recorded durably.
         """
         self._submitted += 1
         return self.run("outlive", "run", "--", *argv)
@@ -50,9 +50,10 @@ class OutliveCli(Peer):
         return "told" if heard.startswith("error 1:") else heard
 
     def finished(self) -> int:
-        """Return the number of submitted tasks without an open attempt.
+        """Return how many of the submitted tasks have ended.
 
-        If no attempt is open, return the number of ended tasks in the ledger instead.
+        While tasks run, this is the number of submitted tasks minus those that run. Otherwise, the ended tasks in the
+        ledger are counted.
         """
         with SqliteLedger(open_home(self.env).ledger, utc_now()) as ledger:
             if open_ones := len(ledger.unsettled()):
@@ -110,7 +111,7 @@ class OutliveSdk(OutliveCli):
         self.wait(self.submit(["true"]))
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Call `run`, which returns once the command runs and its record is durable."""
+        """Call `run`, which returns when the command runs and the record is durable."""
         self._submitted += 1
         return self._client.run(argv).id
 

@@ -39,7 +39,7 @@ class Pm2(Peer):
     is_slow = True
     waiter = "blocked on its bus"
     short_tasks = 50
-    records = 0  # a task takes a third of a second, so a thousand take longer than a minute
+    records = 0  # pm2 needs a third of a second for a task, so a thousand would take longer than a minute
     _server = 0
     _listener: subprocess.Popen[bytes] | None = None
 
@@ -67,7 +67,7 @@ class Pm2(Peer):
         self._listener = subprocess.Popen(
             [shutil.which("node") or "node", "-e", _LISTENER, str(_MODULE)], env=self.env, stdout=subprocess.PIPE
         )
-        assert self._listener.stdout is not None  # noqa: S101 - for the type checker
+        assert self._listener.stdout is not None  # noqa: S101 - this tells the type checker that stdout is a pipe
         self._lines = Lines(self._listener.stdout.fileno())
         self._lines.await_name("listening", PATIENCE)
 

@@ -62,7 +62,7 @@ class Peer:
 
     @classmethod
     def missing(cls) -> str | None:
-        """Return why the peer cannot be measured here. Return None if it can."""
+        """Return why this tool cannot be measured on this machine, or None if it can."""
         absent = [program for program in cls.programs if shutil.which(program) is None]
         return f"not installed: {', '.join(absent)}" if absent else None
 
@@ -153,7 +153,10 @@ class Peer:
 
 
 class Server:
-    """A server that the benchmark started and ends by its process id."""
+    """A server process that the benchmark has started.
+
+    The benchmark ends it by its process id.
+    """
 
     def __init__(self, argv: Sequence[str], env: dict[str, str], log: Path) -> None:
         quiet = [
@@ -161,7 +164,7 @@ class Server:
             (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ]
-        program = which(argv[0])  # the full path also as argv[0], by which Python finds its virtual environment
+        program = which(argv[0])  # argv[0] is also the full path, because Python finds its virtual environment by it
         self.pid = os.posix_spawn(program, [program, *argv[1:]], env, file_actions=quiet, setsid=True)
 
     def end(self, number: int) -> None:

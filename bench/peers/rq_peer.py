@@ -31,7 +31,7 @@ class RqCold(Peer):
     is_slow = True
     waiter = "blocked on a redis stream"
     short_tasks = 50
-    running_tasks = 20  # each task needs an interpreter, and a hundred take a minute to start
+    running_tasks = 20  # each task needs a Python interpreter, and a hundred take a minute to start
     records = 0  # the stage that measures lists measures RqApi instead
     _redis: Server | None = None
     _calling: Server | None = None
@@ -55,7 +55,7 @@ class RqCold(Peer):
         self.wait(self.submit(["true"]))
 
     def _start_redis(self) -> None:
-        from redis import Redis  # noqa: PLC0415 - may not be installed
+        from redis import Redis  # noqa: PLC0415 - the package may not be installed
         from rq import Queue  # noqa: PLC0415
 
         self._socket = f"{self.place}/redis.socket"
@@ -63,7 +63,7 @@ class RqCold(Peer):
         durable = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"]
         self._redis = Server(argv + durable, self.env, self.place / "redis.out")
         until(lambda: os.path.exists(self._socket), "redis-server")
-        self._client = Redis(unix_socket_path=self._socket, socket_timeout=None)  # None permits long reads
+        self._client = Redis(unix_socket_path=self._socket, socket_timeout=None)  # without a timeout for long reads
         self._queue = Queue("bench", connection=self._client)
 
     def stop(self) -> None:
@@ -77,7 +77,7 @@ class RqCold(Peer):
             self._redis.end(signal.SIGTERM)
 
     def revive(self, slots: int) -> None:
-        """Start another RQ process on the same redis."""
+        """Start another RQ process that uses the same redis server."""
         if self._calling:
             self._calling.end(signal.SIGKILL)
         self.start(slots)
@@ -110,7 +110,7 @@ class RqCold(Peer):
         return "" if result is None else result[1]
 
     def show_all(self) -> None:
-        """Fetch all finished jobs, because `rq info` only counts them."""
+        """Fetch the data of all finished jobs, because `rq info` only counts them."""
         registry = self._queue.finished_job_registry
         type(self._find(registry.get_job_ids()[0])).fetch_many(registry.get_job_ids(), connection=self._client)
 

@@ -1,4 +1,4 @@
-"""A plain shell: `setsid nohup`, with the exit code in a file.
+"""A plain shell: `setsid nohup COMMAND &`, which writes the exit code to a file.
 
 The output goes to another file.
 """

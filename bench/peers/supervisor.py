@@ -49,7 +49,8 @@ startsecs=0
 stdout_logfile={place}/{name}.out
 redirect_stderr=true
 """
-# The listener writes READY, reads a line of fields, reads as many bytes as the field `len` says, and writes OK.
+# supervisor's protocol: the listener writes READY, then reads a line of fields and as many bytes as the field `len`
+# says, and then writes OK.
 _LISTENER = """
 import os, sys
 told = os.open(os.path.join(os.path.dirname(__file__), "told"), os.O_WRONLY)
@@ -77,7 +78,7 @@ class Supervisor(Peer):
     waiter = "blocked on an event listener"
     short_tasks = 50
     running_tasks = 20  # the command `update` takes a second for each task
-    records = 0  # ten tasks take a second, so a thousand take longer than a minute
+    records = 0  # supervisor needs a second for ten tasks, so a thousand would take longer than a minute
     _server: Server | None = None
 
     def __init__(self, place: Path) -> None:
@@ -157,7 +158,7 @@ class Supervisor(Peer):
         return (self.place / f"{ticket}.out").read_text()
 
     def guards(self, task: int) -> list[Guard]:
-        """Return the server, which is the parent of all tasks."""
+        """Return the supervisor server, which is the parent of all tasks."""
         del task
         return [Guard("server", (self._server.pid if self._server else 0,))]
 

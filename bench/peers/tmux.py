@@ -27,7 +27,7 @@ class Tmux(Setsid):
     name = "tmux, rc file"
     programs = ("tmux",)
     waiter = "blocked"
-    records = 0  # a window that has ended is gone from every list
+    records = 0  # tmux does not list windows that have closed, so it has no list of ended tasks
     _server = 0
 
     def start(self, slots: int) -> None:

@@ -16,7 +16,7 @@ _FILLING = 45.0
 
 
 class Tsp(Peer):
-    """task-spooler, whose program is `tsp` in Debian."""
+    """task-spooler, whose program is called `tsp` in Debian."""
 
     name = "task-spooler"
     programs = ("tsp",)

@@ -114,7 +114,7 @@ def _ask(share: float, *projects: _Project) -> AfterFailures:
     none, many, files, idle, running = projects
     for each in projects:
         _outlive(each, "session", "begin", "--session", "one")
-    time.sleep(0.2)  # shortly after a change of the ledger a hook takes longer, so wait before the measurement
+    time.sleep(0.2)  # shortly after a change, a hook always opens the ledger, so wait before the measurement
     for each in projects:
         for _ in range(3):  # the first calls take longer, because they receive notices and create cached data
             _call(*each, "Bash", {"command": "git status"})

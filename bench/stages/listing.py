@@ -1,6 +1,6 @@
-"""The stage that measures `list` with 1,000, 10,000 and 100,000 records.
+"""The stage that measures `list` with 1,000, 10,000 and 100,000 recorded tasks.
 
-For Outlive it measures both the whole call of the command line, and the query alone inside a process.
+For Outlive, it measures the whole command, and also only the database query inside a process.
 """
 
 from __future__ import annotations

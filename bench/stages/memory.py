@@ -1,6 +1,6 @@
-"""The stage that measures the memory of a peer for each running task.
+"""The stage that measures how much memory a tool needs for each running task.
 
-The memory of the task itself and of an idle server is not included.
+The memory of the task's own command and of an idle server is not included.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def observing(place: Path, share: float, say: Callable[[str], None]) -> Observed
 
 
 def _in_every_way(client: Outlive, found: Observed, name: str, command: str, place_for: Callable[[int], Path]) -> None:
-    """Run one command three times: unobserved, observed, and under strace."""
+    """Run one command once in each way: unobserved, observed, and under strace."""
     for way, (ways, how, prefix) in enumerate(_ways(found)):
         place = place_for(way)
         os.sync()  # files that are not written to the disk yet could be removed faster
@@ -161,7 +161,7 @@ def _prepare_program(program: Path) -> None:
 
 
 def _has_packages(app: Path) -> bool:
-    """Create an application and fetch its dependencies into npm's cache.
+    """Create a Node.js application and fetch its dependencies into npm's cache.
 
     Returns False if they cannot be fetched.
     """

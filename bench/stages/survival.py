@@ -76,7 +76,7 @@ def _kill(peer: Peer, number: int) -> tuple[Fate, int]:
     time.sleep(_LENGTH / 3)
     is_left = is_alive(task)
     until(lambda: not is_alive(task), f"{peer.name}: the end of the task")
-    # If the output goes through a pipe to the killed process, SIGPIPE kills the task at its next write.
+    # If the output goes through a pipe to the killed process, the task gets SIGPIPE when it writes next, and ends.
     life = "lives to its end" if ends.exists() else "dies when it writes" if is_left else "killed with it"
     heard = waiting.heard(time.monotonic())
     peer.revive(1)

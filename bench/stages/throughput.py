@@ -36,7 +36,7 @@ def throughput(
 ) -> dict[str, Rate]:
     """Measure one peer after the other.
 
-    The peers do not take turns, because tasks of one peer may still run while another would be measured.
+    The peers do not take turns, so that each of them has the whole machine.
     """
     rates = {}
     for peer in peers:

@@ -81,7 +81,7 @@ class Adapter:
     """
 
     def __init__(self, table: Mapping[str, Any] | None = None) -> None:
-        """Read the user's settings for this client (see `settings.toml` in the reference)."""
+        """Read the user's settings for this client (see docs/reference/settings.md)."""
         self.table: Mapping[str, Any] = table or {}
 
     def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:
@@ -317,7 +317,10 @@ def whole_field(document: object, *path: str) -> int | None:
 
 
 def number_field(document: object, *path: str) -> float | None:
-    """Return a nested field if it can be an amount of money. Otherwise return None."""
+    """Return a nested field if it is a number that can be an amount of money.
+
+    Otherwise return None.
+    """
     found = field(document, *path)
     if isinstance(found, bool) or not isinstance(found, (int, float)):
         return None

@@ -155,7 +155,7 @@ class Claude(Adapter):
         if error := text_field(line, "error"):
             self._class = _CLASSES.get(error) or class_of_status(line.get("api_error_status"))
         if model == "<synthetic>":
-            return  # the client itself wrote this message, for instance to report an error
+            return  # the client itself wrote this message and not the model, for instance to report an error
         if not is_aside and message != self._message:
             self._message, self._class = message, None
             yield Event(kind="reply", at=at, model=model or None)
@@ -243,7 +243,7 @@ class Claude(Adapter):
 
 
 def _tokens(holder: object) -> tuple[int | None, int | None]:
-    """Return how many input and output tokens a message or a turn has used."""
+    """Return the numbers of input and output tokens that a message or a turn has used."""
     counts = [whole_field(holder, "usage", name) for name in _INPUT_TOKENS]
     given = None if counts == [None] * len(counts) else sum(each or 0 for each in counts)
     return given, whole_field(holder, "usage", "output_tokens")

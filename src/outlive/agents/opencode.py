@@ -193,7 +193,7 @@ def _going_on_after_denials(environ: Mapping[str, str]) -> dict[str, str]:
     try:
         settings = from_json(environ.get(_SETTINGS) or "{}")
     except (ValueError, RecursionError):
-        return {}  # the user's setting has comments or is not JSON, so leave it unchanged
+        return {}  # the user's own setting is not plain JSON, so Outlive cannot add to it and leaves it unchanged
     if not isinstance(settings, dict):
         return {}
     known = settings.get("experimental")

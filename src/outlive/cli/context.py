@@ -33,8 +33,7 @@ def here() -> Home:
 def here_for_reading() -> Home:
     """Return the state directory for a command that reads the ledger several times.
 
-    The database connection stays open between the reads. Such a command exits soon, so the connection blocks nobody for
-    long.
+    The database connection stays open between the reads, because such a command exits soon.
     """
     from outlive.ledger.connection import keep_open  # imported here, because a launch does not need this module
 
@@ -100,7 +99,7 @@ def own_session(given: str | None) -> str:
 
 
 def begin_trace(*, wanted: bool) -> None:
-    """If `wanted` is set, write all later decisions about sessions to a trace file."""
+    """Write all later decisions about sessions to a trace file, if `wanted` is set."""
     if wanted:
         os.environ["OUTLIVE_TRACE"] = "1"
 
@@ -122,6 +121,7 @@ def surroundings(
 
         owner = client_of(home, os.environ, session, project())
         if owner is None:
-            # getsid() returns 0 if the leader of the Unix session is outside of this PID namespace.
+            # getsid() returns 0 if the session's leader is outside of this PID namespace. Then use the parent process,
+            # or this one.
             owner = os.pidfd_open(os.getsid(0) or os.getppid() or os.getpid())
     return Surroundings(environ={**os.environ, **extra}, umask=umask, owner=owner)

@@ -56,7 +56,7 @@ def terminal_columns(stream: TextIO | None = None) -> int:
 
 
 def columns_of(text: str) -> int:
-    """Return how many columns a text takes on a terminal; an emoji takes two."""
+    """Return how many terminal columns a text takes. An emoji takes two columns."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width

@@ -51,9 +51,9 @@ ENTRIES = {"hook": "outlive.hooks.entry"}
 
 
 def main_and_exit() -> NoReturn:
-    """Run the command that the arguments of this process name, and exit at once.
+    """Run the command that the arguments of this process name, and exit.
 
-    Python's usual cleanup at the exit is skipped, because it takes time.
+    Python's usual cleanup at the exit is skipped.
     """
     _open_standard_descriptors()
     code = main()

@@ -193,7 +193,7 @@ def _act(event: Event, guard: str, response: Response) -> None:
 
             advise(event, guard, response.put, warning)
     elif event.kind != "begin" and not has_ledger(home):
-        return  # no task was ever launched with this state directory
+        return  # no ledger was ever created, so there is nothing to report
     else:
         _handle_session_event(event, response)
     if not response.code:

@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 # A client writes a longer text to a file, and shows the model only its beginning.
 LONGEST_CONTEXT = 9_900
-# The beginning of a message that Outlive sends to an idle session as a prompt.
+# The beginning of the prompt with which Outlive wakes an idle session.
 POKE = "[outlive wakes "
 
 
 class Event(Value):
     """One event of a session, of one of the following kinds.
 
-    - `begin`, `end`: the session's boundaries.
+    - `begin`: the session begins or continues.
+    - `end`: the session ends.
     - `prompt`: the session gets a prompt.
     - `tool`: the session is about to use a tool.
     - `results`: the model is about to read the results of its tools.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ADDRESS = "127.0.0.1"
 PATH = "/mcp"
-TOKEN_VARIABLE = "OUTLIVE_MCP_TOKEN"  # noqa: S105 - the variable's name, not the token
+TOKEN_VARIABLE = "OUTLIVE_MCP_TOKEN"  # noqa: S105 - this is the name of the variable, and not the token itself
 _SHORTEST_TOKEN = 16
 
 
@@ -49,7 +49,7 @@ def listen(port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """Return the URL of the server that listens on this socket."""
+    """Return the URL of the MCP server that listens on a socket."""
     return f"http://{ADDRESS}:{listening.getsockname()[1]}{PATH}"
 
 

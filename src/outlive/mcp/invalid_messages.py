@@ -36,13 +36,13 @@ class Answering:
         return getattr(self._reads, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
-        """Return the next valid message."""
+        """Return the next message of the client that is valid."""
         while isinstance(found := await self._reads.receive(), ValidationError):
             await self._writes.send(SessionMessage(refusal_of(found)))
         return found
 
     async def aclose(self) -> None:
-        """Close the stream."""
+        """Close the stream of messages."""
         await self._reads.aclose()
 
     def __aiter__(self) -> Self:

@@ -73,7 +73,7 @@ class _Watch:
 
 
 async def _first_of(*descriptors: int) -> None:
-    """Wait until one of the descriptors is readable."""
+    """Wait until at least one of the file descriptors is readable."""
     async with anyio.create_task_group() as group:
 
         async def until(fd: int) -> None:

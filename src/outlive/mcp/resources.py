@@ -41,7 +41,7 @@ _PREFIX, _SUFFIX = "outlive://task/", "/output"
 _TEXT = "text/plain"
 _LISTED = 50
 _MOST = 64 << 10
-_NOT_FOUND_ONCE = -32002  # the error code for an unknown resource up to the revision 2025-11-25
+_NOT_FOUND_ONCE = -32002  # up to the revision 2025-11-25, the protocol had this code for an unknown resource
 
 
 class Resources:
@@ -148,7 +148,7 @@ class PatientBus(InMemorySubscriptionBus):
         self._early: list[ServerEvent] | None = []
 
     async def publish(self, event: ServerEvent) -> None:
-        """Send an event to the listeners, or keep the event until a listener subscribes."""
+        """Send an event to the listeners, or keep it until the first listener subscribes."""
         if self._early is not None:
             self._early.append(event)
         await super().publish(event)

@@ -135,9 +135,9 @@ class AsyncOutlive(_OfSync[Outlive]):
             yield piece
 
     async def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:  # noqa: ASYNC109 - the synchronous `wait` has this argument too
-        """Wait until all tasks have ended, or with `any_one` until one task has ended.
+        """Wait until all tasks have ended, or with `any_one` until one of them has ended.
 
-        Returns False if the timeout passed first.
+        Returns False if the timeout was over before.
         """
         waiting = [asyncio.ensure_future(_until_ended(task)) for task in tasks]
         when = asyncio.FIRST_COMPLETED if any_one else asyncio.ALL_COMPLETED

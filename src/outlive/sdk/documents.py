@@ -225,7 +225,7 @@ class DriftDocument(TypedDict):
 
 
 class ForeignCommandDocument(TypedDict):
-    """A background command of a client that ran while a task ran.
+    """A background command that a client itself ran while a task ran.
 
     It is not known which files this command wrote.
     """

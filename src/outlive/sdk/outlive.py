@@ -59,10 +59,10 @@ _spawner = Spawner()
 
 def _restore(ledger: str) -> None:
     """Restore missing records in a ledger, and report this in the program's log."""
-    from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences  # noqa: PLC0415 - imported here, because a ledger is seldom restored
+    from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences  # noqa: PLC0415 - imported here, because it is rarely needed: a ledger is seldom restored
 
     if restored := restore_incomplete(ledger):
-        import logging  # noqa: PLC0415 - imported here, because a ledger is seldom restored
+        import logging  # noqa: PLC0415 - imported here, because it is rarely needed: a ledger is seldom restored
 
         logging.getLogger("outlive").warning("%s; %s", *restored_sentences(restored))
 
@@ -486,8 +486,8 @@ class Task:
     def send(self, content: str | bytes, *, eof: bool = False) -> Self:
         """Write input to a task that was launched with `stdin`.
 
-        The content is written unchanged, and no newline is added. With `eof`, the input is closed afterwards, and the
-        task sees the end of its input. Raises `Unavailable` if the task does not read.
+        The content is written unchanged, without a newline at the end. With `eof`, the input is closed afterwards, and
+        the task sees the end of its input. Raises `Unavailable` if the task does not read its input.
         """
         raw = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else bytes(content)
         self._found = send(self._home, self.id, raw, adopt, is_last=eof)

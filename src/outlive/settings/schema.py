@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         "text", "texts", "whole", "money", "yes_no", "duration", "choice", "program", "template", "conditions"
     ]
 
-MOST = 1 << 53  # a larger number is not exact in JSON
+MOST = 1 << 53  # many programs cannot read a larger number from JSON exactly
 
 
 class Key(Value):

@@ -1,4 +1,4 @@
-"""`outlive effects`: show what a task changed, and when."""
+"""`outlive effects`: print which files a task changed, and when."""
 
 from __future__ import annotations
 

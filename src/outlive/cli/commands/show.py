@@ -1,4 +1,4 @@
-"""`outlive show`: print everything about one task."""
+"""`outlive show`: print all that is known about one task."""
 
 from __future__ import annotations
 

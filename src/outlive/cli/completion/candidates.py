@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Task
 
 _NEWEST = 50  # the number of tasks that are offered; users do not read a longer list
-_NEWEST_OF_GROUPS = (
-    500  # the number of tasks whose groups are offered; it is higher, because one group may have 50 tasks
-)
+_NEWEST_OF_GROUPS = 500  # the number of newest tasks whose groups are offered; one group may have 50 tasks
 _GENERAL = ("--help\tlist the commands", "--version\tprint the version")
 _HELP = "help\texplain a command, or list all commands"
 
@@ -99,7 +97,7 @@ def _values(option: Option) -> list[str]:
 
 
 def tasks() -> Iterator[str]:
-    """Yield the ids of this project's newest tasks, with their states and commands."""
+    """Yield the ids of this project's newest tasks, each with its state and command."""
     for task in _newest(_NEWEST):
         what = one_line(task.launch.description or task.launch.command, 60)
         yield f"{task.id}\t{task.state}: {what}"

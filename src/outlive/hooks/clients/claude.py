@@ -74,7 +74,7 @@ def _calls(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _waits_for_tasks(text: str) -> bool:
     """Return whether a command line runs `outlive wait` or `outlive gate --wait`."""
-    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because few Stop events list background commands
+    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because it is rarely needed: few Stop events list background commands
 
     found = [program(piece) for piece in pieces_within(text)]
     return any(
@@ -109,7 +109,7 @@ def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
     calls = _calls(payload) if name == "PostToolBatch" else []
     if not calls and not listed:
         return ()
-    from outlive.domain.sessions.client_task import ClientReport  # noqa: PLC0415 - imported here, because few events report background commands
+    from outlive.domain.sessions.client_task import ClientReport  # noqa: PLC0415 - imported here, because it is rarely needed: few events report background commands
 
     found = [
         ClientReport(id=str(each["id"]), command=str(each.get("command") or each.get("description") or "?"))
@@ -163,7 +163,7 @@ def _mode(process: int | None, environ: Mapping[str, str]) -> Literal["conversat
         # No word contains a zero byte. So this search finds the two words only if the second directly follows the
         # first.
         if "--input-format=stream-json" in words or "\0--input-format\0stream-json\0" in "\0".join(words):
-            from outlive.hooks.client_process import reads_file  # noqa: PLC0415 - imported here, because few clients get their prompts as stream-json
+            from outlive.hooks.client_process import reads_file  # noqa: PLC0415 - imported here, because it is rarely needed: few clients get their prompts as stream-json
 
             return "headless" if reads_file(process) else "conversation"
         if "-p" in words or "--print" in words:
@@ -173,7 +173,7 @@ def _mode(process: int | None, environ: Mapping[str, str]) -> Literal["conversat
         return "conversation"
     if entry != "sdk-cli" or process is None or not words:
         return "unknown"
-    from outlive.hooks.client_process import lacks_terminal  # noqa: PLC0415 - imported here, because the command line usually shows the mode
+    from outlive.hooks.client_process import lacks_terminal  # noqa: PLC0415 - imported here, because it is rarely needed: the command line usually shows the mode
 
     return "headless" if lacks_terminal(process) else "conversation"
 

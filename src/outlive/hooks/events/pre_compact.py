@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def prepare(home: Home) -> None:
-    """In a detached process, record the end of tasks whose keeper was killed.
+    """Record the end of tasks whose keeper was killed, in a detached process.
 
     The hand-off itself is given when the session begins again after the summary.
     """

@@ -30,7 +30,7 @@ def note(home: Home, event: Event, project: str, put: Put) -> None:
     edit.
     """
     if event.foreign or event.foreign_are_all:
-        from outlive.service.sessions.note_client_tasks import note_foreign  # noqa: PLC0415 - imported here, because few clients run background commands themselves
+        from outlive.service.sessions.note_client_tasks import note_foreign  # noqa: PLC0415 - imported here, because it is rarely needed: few clients run background commands themselves
 
         closed = note_foreign(home, event.session, project, event.client, event.foreign, are_all=event.foreign_are_all)
         session_files.set_word(home, event.session, "foreign", "some" if event.foreign else "")
@@ -43,6 +43,6 @@ def note(home: Home, event: Event, project: str, put: Put) -> None:
         with SqliteLedger(home.ledger, utc_now()) as ledger:
             may_matter = SessionEdits(ledger).may_matter(first)
         if may_matter:
-            from outlive.service.sessions.lineage import note_edits  # noqa: PLC0415 - imported here, because usually no task runs
+            from outlive.service.sessions.lineage import note_edits  # noqa: PLC0415 - imported here, because it is rarely needed: usually no task runs
 
             note_edits(home, event.session, project, event.cwd, event.edits)

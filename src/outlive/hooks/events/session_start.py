@@ -38,7 +38,7 @@ def begin(home: Home, event: Event, project: str, put: Put) -> None:
 
 
 def _hand_over(home: Home, event: Event, begun: SessionStart, put: Put) -> None:
-    from outlive.hooks.state.transcript import confirm_from_transcript  # noqa: PLC0415 - imported here, because most sessions need no hand-off
+    from outlive.hooks.state.transcript import confirm_from_transcript  # noqa: PLC0415 - imported here, because it is rarely needed: most sessions need no hand-off
     from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415
     from outlive.service.sessions.start import cross_boundary  # noqa: PLC0415
 
@@ -64,4 +64,4 @@ def _offer_command(state: str) -> None:
         with open(file, "a", encoding="utf-8") as env:
             env.write(f'export PATH="$PATH":{quoted}\n')
     except OSError:
-        pass  # the command can still be called by its full path
+        pass  # PATH stays as it is, and the program can still be called by its full path

@@ -28,7 +28,7 @@ def deliver(home: Home, event: Event, project: str, put: Put) -> None:
         lost = _lost_of(home, claimed.owed)
         if not claimed.tellings and not lost:
             return
-        from outlive.service.notices.compose import text_of  # noqa: PLC0415 - imported here, because usually there are no notices
+        from outlive.service.notices.compose import text_of  # noqa: PLC0415 - imported here, because it is rarely needed: usually there are no notices
 
         texts = [text_of(home, claimed.tellings, claimed.owed.session)] if claimed.tellings else []
         if lost:
@@ -44,7 +44,7 @@ def _put_with_lost(home: Home, texts: list[str], lost: list[ClientTask], put: Pu
     `texts` are the notices. A client may call two hooks at once, for two tools. So this hook locks the ledger for
     writing while it replies. The report names only the commands that no other hook has reported.
     """
-    from outlive.service.notices.compose import lost_text_of  # noqa: PLC0415 - imported here, because few clients run tasks of their own
+    from outlive.service.notices.compose import lost_text_of  # noqa: PLC0415 - imported here, because it is rarely needed: few clients run tasks of their own
     from outlive.service.sessions.note_client_tasks import tell_lost, untold_among  # noqa: PLC0415
 
     with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():

@@ -77,7 +77,7 @@ class KnownWindows:
         """
         if not self._is_whole or not self._texts:
             return not self._is_whole
-        from outlive.observe.search_journal import as_written, names_any  # noqa: PLC0415 - imported here, because usually no running task has changed files
+        from outlive.observe.search_journal import as_written, names_any  # noqa: PLC0415 - imported here, because it is rarely needed: usually no running task has changed files
 
         wanted = list(map(as_written, paths))
         return any(names_any(text, wanted) for text in self._texts)
@@ -88,7 +88,7 @@ def named_in(command: str, directory: str) -> Iterator[str]:
 
     If a shell would expand a part of a path, as in `src/*.py`, only the path before this part is yielded.
     """
-    from outlive.observe.shell.split_text import pieces_within  # noqa: PLC0415 - imported here, because the event of an edit has no command
+    from outlive.observe.shell.split_text import pieces_within  # noqa: PLC0415 - imported here, because only events with a shell command need it
 
     for piece in pieces_within(command):
         for word in piece.words:
@@ -115,7 +115,7 @@ def names_all_it_reads(command: str) -> bool:
     """Return whether a command certainly reads only the files that its arguments name."""
     if not all(sign.isalnum() or sign in _PLAIN_SIGNS for sign in command):
         return False
-    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because the event of an edit has no command
+    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because only events with a shell command need it
 
     programs = [program(piece)[:1] for piece in pieces_within(command)]
     return all(words and words[0] in PLAIN_READERS for words in programs)

@@ -43,7 +43,7 @@ def held(home: Home, event: Event, patience_s: float) -> str:
     known = read_left_paths(home, stamp)
     if known is not None and not _may_concern(known, home, event):
         return ""
-    from outlive.ledger.connection import hurry  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
+    from outlive.ledger.connection import hurry  # noqa: PLC0415 - imported here, because it is rarely needed: usually no ended task has left a file changed
     from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415
     from outlive.service.clock import utc_now  # noqa: PLC0415
     from outlive.service.effects.open_windows import MOST_COMPARED, OpenWindows  # noqa: PLC0415
@@ -91,7 +91,7 @@ def _may_concern(known: LeftPathsIndex, home: Home, event: Event) -> bool:
     if known.is_empty and not known.running:
         return False
     from outlive.hooks.guard.known_windows import KnownWindows, named_in, names_all_it_reads  # noqa: PLC0415
-    from outlive.service.effects.resolve_links import places_on_the_way  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
+    from outlive.service.effects.resolve_links import places_on_the_way  # noqa: PLC0415 - imported here, because it is rarely needed: usually no ended task has left a file changed
 
     windows = KnownWindows(known, home, _own_task() if known.running else None)
     paths = _paths(event) if event.command is None else list(named_in(event.command, event.cwd))
@@ -107,14 +107,14 @@ def _may_concern(known: LeftPathsIndex, home: Home, event: Event) -> bool:
 
 
 def _own_task() -> str | None:
-    from outlive.service.tasks.launch_context import parent_of  # noqa: PLC0415 - imported here, because usually no task runs
+    from outlive.service.tasks.launch_context import parent_of  # noqa: PLC0415 - imported here, because it is rarely needed: usually no task runs
 
     return parent_of(os.environ)
 
 
 def _may_touch(windows: KnownWindows, event: Event) -> bool:
     """Return whether a command's text names a path that a task may have changed."""
-    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because usually no task has changed files
+    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because it is rarely needed: usually no task has changed files
     from outlive.hooks.guard.known_windows import up_to_wild  # noqa: PLC0415
     from outlive.service.effects.wanted_paths import read_command  # noqa: PLC0415
 
@@ -135,7 +135,7 @@ def _index(home: Home, ledger: SqliteLedger, stamp: str, windows: OpenWindows) -
     running = ledger.unsettled()
     if any(each.current.settled_at is not None for each in windows.replayed) or any(map(_may_take_away, running)):
         return
-    from outlive.hooks.state.left_paths import Running, write_left_paths  # noqa: PLC0415 - imported here, because usually the index exists already
+    from outlive.hooks.state.left_paths import Running, write_left_paths  # noqa: PLC0415 - imported here, because it is rarely needed: usually the index file exists already
     from outlive.ledger.left_open_paths import LeftOpenPaths  # noqa: PLC0415
 
     tasks = (
@@ -146,7 +146,7 @@ def _index(home: Home, ledger: SqliteLedger, stamp: str, windows: OpenWindows) -
 
 
 def _may_take_away(task: Task) -> bool:
-    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because usually no task runs
+    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because it is rarely needed: usually no task runs
 
     return may_take_away(" ".join(task.launch.argv))
 
@@ -155,7 +155,7 @@ def _may_matter(home: Home, task: Task) -> bool:
     """Return whether a task may have changed files, or may soon change existing ones."""
     if task.current.settled_at is None and _may_take_away(task):
         return True
-    from outlive.bundle.attempt import AttemptFiles  # noqa: PLC0415 - imported here, because usually no task runs
+    from outlive.bundle.attempt import AttemptFiles  # noqa: PLC0415 - imported here, because it is rarely needed: usually no task runs
     from outlive.observe.journal import is_bare  # noqa: PLC0415
 
     tries = (AttemptFiles(home.bundle(task.id), attempt.number) for attempt in task.attempts)
@@ -164,7 +164,7 @@ def _may_matter(home: Home, task: Task) -> bool:
 
 def _takes_foreign(ledger: SqliteLedger) -> bool:
     """Return whether a background command of a client may change existing files."""
-    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because the index usually shows that no file is in an open window
+    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because it is rarely needed: the index file usually shows that no task has left a file changed
     from outlive.ledger.client_tasks import ClientTasks  # noqa: PLC0415
 
     return any(map(may_take_away, ClientTasks(ledger).commands()))
@@ -172,7 +172,7 @@ def _takes_foreign(ledger: SqliteLedger) -> bool:
 
 def _with_foreign(ledger: SqliteLedger, answer: Answer, event: Event) -> Answer:
     """Add the client's background commands that may change the files to the answer."""
-    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because background commands of clients rarely change existing files
+    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because it is rarely needed: background commands of clients rarely change existing files
     from outlive.service.effects.guard import with_foreign_command, with_foreign_paths  # noqa: PLC0415
 
     if event.command is not None:
@@ -181,7 +181,7 @@ def _with_foreign(ledger: SqliteLedger, answer: Answer, event: Event) -> Answer:
 
 
 def _answer(home: Home, windows: OpenWindows, event: Event) -> Answer:
-    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because usually no task has changed files
+    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because it is rarely needed: usually no task has changed files
     from outlive.service.effects.guard import answer_for_command, answer_for_paths  # noqa: PLC0415
 
     if event.command is not None:
@@ -207,7 +207,7 @@ def _news(home: Home, event: Event, answer: Answer) -> str:
 def _words(answer: Answer, directory: str) -> str:
     if answer.is_clear:
         return ""
-    from outlive.service.clock import utc_now  # noqa: PLC0415 - imported here, because usually there is no warning
+    from outlive.service.clock import utc_now  # noqa: PLC0415 - imported here, because it is rarely needed: usually there is no warning
     from outlive.service.effects.guard import answer_lines  # noqa: PLC0415
     from outlive.service.tasks.launch_context import project_of  # noqa: PLC0415
 

@@ -31,7 +31,7 @@ def has_ledger(home: Home) -> bool:
     try:
         os.lstat(home.ledger)
     except FileNotFoundError:
-        from outlive.ledger.completeness import had_ledger  # noqa: PLC0415 - imported here, because usually the ledger exists
+        from outlive.ledger.completeness import had_ledger  # noqa: PLC0415 - imported here, because it is rarely needed: usually the ledger exists
 
         return had_ledger(home.ledger)
     except OSError:
@@ -69,7 +69,7 @@ def check_room(home: Home) -> None:
 
 
 def _open(home: Home, patience_s: float, *, is_written: bool) -> None:
-    from outlive.ledger.connection import LedgerFile, hurry  # noqa: PLC0415 - imported here, because usually the ledger is unchanged
+    from outlive.ledger.connection import LedgerFile, hurry  # noqa: PLC0415 - imported here, because it is rarely needed: usually the ledger is unchanged
     from outlive.service.clock import utc_now  # noqa: PLC0415
 
     hurry(patience_s)

@@ -50,7 +50,7 @@ class LeftPathsIndex:
     @property
     def name(self) -> str:
         """A checksum of the changed paths. Other changes of the ledger leave it the same."""
-        from binascii import crc32  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
+        from binascii import crc32  # noqa: PLC0415 - imported here, because it is rarely needed: usually no ended task has left a file changed
 
         return str(crc32(self._hashes))
 
@@ -64,7 +64,7 @@ class LeftPathsIndex:
 
         A change of a directory above or of a file below one of the paths counts, too.
         """
-        from binascii import crc32  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
+        from binascii import crc32  # noqa: PLC0415 - imported here, because it is rarely needed: usually no ended task has left a file changed
 
         for path in paths:
             names = os.fsencode(path).rstrip(b"/").split(b"/")
@@ -103,7 +103,7 @@ def write_left_paths(home: Home, stamp: str, paths: Iterable[bytes], running: It
 
     `stamp` is the stamp of the ledger's files. It was taken before the paths were read from the ledger.
     """
-    from array import array  # noqa: PLC0415 - imported here, because usually the index exists already
+    from array import array  # noqa: PLC0415 - imported here, because it is rarely needed: usually the index file exists already
     from binascii import crc32  # noqa: PLC0415
 
     from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415

@@ -50,7 +50,7 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
             unchanged.remember(home, event.session, stamp)
         return "nothing"
     if is_forsaken:
-        from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415 - imported here, because the keepers of running tasks are rarely killed
+        from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415 - imported here, because it is needed only after a keeper was killed
         from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415
 
         reconcile(home, utc_now(), None, launch_adopter)
@@ -76,7 +76,7 @@ def abandoned_for(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
     """
     if not ClientTasks(ledger).origins():
         return []
-    from outlive.service.sessions.note_client_tasks import abandoned_of  # noqa: PLC0415 - imported here, because few clients run background commands themselves
+    from outlive.service.sessions.note_client_tasks import abandoned_of  # noqa: PLC0415 - imported here, because it is rarely needed: few clients run background commands themselves
 
     return abandoned_of(ledger, owed)
 

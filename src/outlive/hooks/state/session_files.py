@@ -95,7 +95,7 @@ def set_count(home: Home, session: str, kind: str, number: int) -> None:
 
 
 def forget(home: Home, session: str) -> None:
-    """Delete all stored values of a session."""
+    """Delete all strings and numbers that hooks have stored for a session."""
     for kind in _KINDS:
         try:
             os.unlink(_path(home, session, kind))

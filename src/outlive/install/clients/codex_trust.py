@@ -68,7 +68,7 @@ def _list_hooks(program: str, place: str) -> list[dict[str, Any]]:
         text=True,
     )
     try:
-        assert server.stdin is not None  # noqa: S101 - Popen was called with a pipe
+        assert server.stdin is not None  # noqa: S101 - Popen was called with a pipe, so this is not None
         assert server.stdout is not None  # noqa: S101
         for call in calls:
             server.stdin.write(to_json(call) + "\n")

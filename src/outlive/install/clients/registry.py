@@ -1,4 +1,4 @@
-"""The clients that Outlive can be installed into."""
+"""The list of the agent clients into which Outlive can be installed."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def skill_target(folder: str) -> Target:
 
 
 def skill_text() -> str:
-    """Return the text of the skill."""
+    """Return the text of the skill's file, with the path of the program `outlive`."""
     return _TEXT.format(instructions=INSTRUCTIONS, path=command_path())
 
 

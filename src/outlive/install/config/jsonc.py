@@ -25,7 +25,7 @@ class Node(Value):
     start: int
     end: int
     members: tuple[Member, ...] = ()
-    """The entries of an object or an array. The entries of an array have an empty key."""
+    """The entries of an object or an array. In an array, the key of each entry is empty."""
 
 
 class Member(Value):
@@ -170,7 +170,7 @@ def _insert(text: str, path: Sequence[str], value: object, *, is_array: bool) ->
         if depth == len(path):
             if node.kind != "array" or not is_array:
                 raise UserError(f"{'.'.join(path)} has an unexpected value", "check the file; nothing was changed")
-            assert isinstance(value, list)  # noqa: S101 - `append`, which sets `is_array`, passes a list
+            assert isinstance(value, list)  # noqa: S101 - only the function `append` sets `is_array`, and it passes a list
             return _insert_entry(text, node, None, value[0])
         if node.kind != "object":
             raise UserError(
@@ -220,7 +220,7 @@ def _cut_member(text: str, members: Sequence[Member], index: int) -> str:
         end = comma + 1
     elif index > 0:
         before = _comma_after(text, members[index - 1].node.end)
-        assert before is not None  # noqa: S101 - a comma separates two entries
+        assert before is not None  # noqa: S101 - there is always a comma between two entries
         text, start, end = text[:before] + text[before + 1 :], start - 1, end - 1
     rest = text[end:]
     # If there is no other entry, also remove the blanks between the brackets.

@@ -100,7 +100,7 @@ def read(path: str) -> str | None:
 
 
 def missing_directories(path: str) -> list[str]:
-    """Return the directories that must be created before the file can be written."""
+    """Return the directories that are missing above a file, from the top down."""
     found: list[str] = []
     above = os.path.dirname(os.path.realpath(path))
     while not os.path.isdir(above):
@@ -110,7 +110,7 @@ def missing_directories(path: str) -> list[str]:
 
 
 def is_writable(path: str) -> bool:
-    """Return whether the permissions allow writing a file at a path."""
+    """Return whether this user may write or create the file at a path."""
     missing = missing_directories(path)
     above = os.path.dirname(missing[0] if missing else os.path.realpath(path))
     return os.access(above, os.W_OK | os.X_OK)

@@ -63,7 +63,7 @@ def without_tables(text: str, is_ours: Callable[[tuple[str, ...], str], bool]) -
 
 
 def renamed(text: str, names: Mapping[tuple[str, ...], tuple[str, ...]]) -> str:
-    """Rename tables. `names` maps each old name to its new name."""
+    """Return the text with tables renamed. `names` maps each old name to its new name."""
     kept: list[str] = []
     for old, lines in tables(text):
         if old in names:
@@ -126,7 +126,7 @@ def _written(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
-        return str(value)  # numbers and dates
+        return str(value)  # numbers and dates look the same in Python and in TOML
     return _quoted(value)
 
 

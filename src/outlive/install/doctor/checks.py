@@ -266,7 +266,7 @@ class Canary:
         except OSError:
             return ""
         try:
-            assert watcher.stdin is not None  # noqa: S101 - Popen was called with a pipe
+            assert watcher.stdin is not None  # noqa: S101 - Popen was called with a pipe, so this is not None
             watcher.stdin.write(to_json(payload))
             watcher.stdin.close()
             self._outlive("cancel", task)

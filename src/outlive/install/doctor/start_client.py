@@ -118,7 +118,7 @@ def _call_opencode(url: str, aside: str, environ: Mapping[str, str]) -> Start:
         "OPENCODE_CONFIG_CONTENT": to_json(told),
         "XDG_DATA_HOME": f"{aside}/data",
         "XDG_STATE_HOME": f"{aside}/state",
-        "OUTLIVE_HOME": os.path.dirname(locate(environ)),  # not the default, which depends on XDG_STATE_HOME
+        "OUTLIVE_HOME": os.path.dirname(locate(environ)),  # the default would change with XDG_STATE_HOME
         **{
             f"OPENCODE_DISABLE_{what}": "1"
             for what in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")

@@ -100,13 +100,13 @@ class TasksExtension:
 
 
 def is_declared(session: ServerSession) -> bool:
-    """Return whether the client has declared the extension."""
+    """Return whether the client has declared the MCP tasks extension."""
     declared = session.client_capabilities
     return declared is not None and EXTENSION in (declared.extensions or {})
 
 
 def check_declared(session: ServerSession) -> None:
-    """Raise `MCPError` if the client has not declared the extension."""
+    """Raise `MCPError` if the client has not declared the MCP tasks extension."""
     if not is_declared(session):
         raise MCPError(
             code=MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -116,7 +116,7 @@ def check_declared(session: ServerSession) -> None:
 
 
 def _check_routing(ctx: ServerRequestContext[Any, Any], name: str) -> None:
-    """Raise `MCPError` if the header `Mcp-Name` names another task than the body.
+    """Raise `MCPError` if the header `Mcp-Name` names another task than the request.
 
     The MCP SDK does not check this.
     """

@@ -63,7 +63,7 @@ class Followed(Value):
         return self.task.state == "succeeded"
 
     def times(self) -> dict[str, str]:
-        """Return when the task was created and when it last changed."""
+        """Return when the task was created and when it last changed, as MCP fields."""
         attempt = self.task.current
         changed = attempt.settled_at or attempt.started_at or attempt.created_at
         return {"createdAt": str(iso(self.task.launch.created_at)), "lastUpdatedAt": str(iso(changed))}

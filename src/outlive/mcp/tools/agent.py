@@ -75,7 +75,7 @@ def launch(call: Call, given: Agent, keep: timedelta | None = None) -> str:
     Raises `RunRefused` if this server may not launch tasks.
     """
     check_may_run(call.caller, call.environ)
-    own_tasks(call, given.after)  # raises UnknownTask for tasks that the caller may not see
+    own_tasks(call, given.after)  # raises an error if the caller may not see one of the tasks
     resumed = None if given.resume is None else own_task(call, given.resume)
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
     return outlive.agent(

@@ -59,7 +59,7 @@ def list_tasks(call: Call, given: List) -> Answer:
 
 
 def short_document(task: Task, now: datetime) -> dict[str, object]:
-    """Return the fields of a task that help to choose a task.
+    """Return the fields of a task that help to choose one from a list.
 
     Long texts are shortened, and empty fields are left out. The tool `show` returns all fields.
     """

@@ -78,7 +78,7 @@ def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
         slots(f"{name}={room}")  # raises an error for a wrong value early, before the spawner is asked to launch
     if wrong := [name for name in given.env if "=" in name]:
         raise UserError(f"{wrong[0][:40]!r} is not a name of a variable", "give a name without `=`")
-    own_tasks(call, [*given.after, *given.after_any])  # raises UnknownTask for tasks that the caller may not see
+    own_tasks(call, [*given.after, *given.after_any])  # raises an error if the caller may not see one of the tasks
     retain = None if keep is None else max(keep, DEFAULT_RETENTION)
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
     return outlive.run(

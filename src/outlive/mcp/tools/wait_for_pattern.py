@@ -18,7 +18,7 @@ _MARGIN_S = 10
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise `UserError` for an invalid regular expression, or for a NUL byte in it."""
+    """Raise `UserError` if a text is not a regular expression or contains a NUL byte."""
     if "\0" in pattern:
         raise UserError("until has a NUL byte, which matches no line", "remove the NUL byte")
     try:

@@ -87,7 +87,7 @@ def serve(fd: int) -> None:
         except OutliveError as error:
             answer = {"error": type(error).__name__, "message": error.message, "hint": error.hint}
             answer["task"] = getattr(error, "task", None)
-        except Exception as error:  # noqa: BLE001 - the error is reported to the program, and the spawner continues
+        except Exception as error:  # noqa: BLE001 - the program is told the error, and the spawner goes on
             answer = {
                 "error": "Broken",
                 "message": f"the spawner failed: {error!r}",
@@ -108,7 +108,7 @@ def _restore(ledger: str) -> None:
 
     This function reports nothing, because the program reports that the ledger was restored.
     """
-    from outlive.service.maintenance.rebuild import restore_incomplete  # noqa: PLC0415 - imported here, because a ledger is seldom restored
+    from outlive.service.maintenance.rebuild import restore_incomplete  # noqa: PLC0415 - imported here, because it is rarely needed: a ledger is seldom restored
 
     restore_incomplete(ledger)
 

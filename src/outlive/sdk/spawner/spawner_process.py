@@ -145,7 +145,7 @@ class Spawner:
             self._socket = None
 
     def _forget(self) -> None:
-        """Close the connection to the spawner, so that the spawner exits."""
+        """Close the connection to the spawner process, which then exits."""
         self._notice_loss()
         if self._socket is not None:
             try:
@@ -153,7 +153,7 @@ class Spawner:
                 # sees the end of the connection all the same.
                 self._socket.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # the spawner has already exited
+                pass  # the spawner has exited already
             self._socket.close()
             self._socket = None
 
