@@ -51,13 +51,13 @@ def _restore(ledger: str) -> None:
 
 
 def directory(given: str | None) -> str:
-    """Return the absolute path of a directory. Without one, use the current directory."""
+    """Return the absolute path of the given directory, or of the current directory."""
     current = current_directory(os.environ)
     return os.path.normpath(os.path.join(current, given)) if given else current
 
 
 def project(directory: str | None = None) -> str:
-    """Return the project of a directory. Without one, use the current directory."""
+    """Return the project of the given directory, or of the current directory."""
     return project_of(directory or current_directory(os.environ))
 
 

@@ -75,7 +75,7 @@ def lacks_terminal(pid: int) -> bool:
 def reads_file(pid: int) -> bool:
     """Return whether stdin of a process is a regular file.
 
-    Then no person can write further prompts to the client.
+    A client that reads its prompts from such a file gets no prompts from a person.
     """
     try:
         return S_ISREG(os.stat(f"/proc/{pid}/fd/0").st_mode)

@@ -120,7 +120,8 @@ class Event(Value):
     foreign: tuple[ClientReport, ...] = ()
     """The background commands that the client itself runs, without Outlive."""
     foreign_are_all: bool = False
-    """Whether `foreign` has all background commands that the client runs. Then every other recorded one has ended."""
+    """Whether `foreign` has all background commands that the client runs. Then every other recorded command has ended.
+    """
     asks_nobody: bool = False
     """Whether the client runs every command without asking the user for permission."""
 
@@ -139,9 +140,9 @@ class Answer(Value):
     wake: str = ""
     """A text for the model of an idle session. The client starts a turn with this text."""
     look_file: str = ""
-    """The path of a file. Outlive writes to it when the client shall look for its child sessions."""
+    """The path of a file. Outlive writes to it to ask the client to look for its child sessions."""
     given_up: tuple[str, ...] = ()
-    """The lost child sessions that the model knows about. The client need not look for them any more."""
+    """The lost child sessions whose loss was reported to the model. The client need not look for them any more."""
 
 
 def cut(text: str) -> str:

@@ -24,7 +24,7 @@ def restore(ledger: str) -> None:
 
 
 def with_restored(answer: Answer) -> Answer:
-    """Add the names of the tasks whose records were restored to the reply of a tool."""
+    """Add to a tool's reply the names of the tasks whose records were restored."""
     if not _restored:
         return answer
     restored = _restored[:]

@@ -73,7 +73,7 @@ def sealed(secret: str, task: str) -> str:
 
 
 def unsealed(secret: str, name: str) -> str | None:
-    """Return the task's id from an id with a signature. Return None if that is wrong.
+    """Return the task's id from a signed id, or None if the signature is wrong.
 
     The signature is wrong if it was made with another secret.
     """

@@ -72,7 +72,8 @@ def _meant(home: Home, given: Given) -> list[Task]:
     if given.words:
         return find(home, given.words, launch_adopter)
     if given.group is not None:
-        # Include the members of the group that have ended already, because a failed task decides the exit code.
+        # Include the tasks of the group that have ended already, because the exit code also depends on whether they
+        # failed.
         members = Selection(project=context.project(), group=given.group, session=given.session)
         return select_group(home, members, launch_adopter)
     return select(home, context.session_or_project(home, given.session).but(states=LIVE), launch_adopter)

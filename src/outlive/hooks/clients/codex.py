@@ -1,6 +1,6 @@
 """Codex: the reading of its hook input, and the writing of the reply.
 
-Both have a part of the fields that Claude Code's have.
+Codex uses some of the fields that Claude Code uses.
 """
 
 from __future__ import annotations

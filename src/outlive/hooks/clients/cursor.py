@@ -2,7 +2,7 @@
 
 This module follows the documentation of Cursor, and was never tried with Cursor.
 
-The event `beforeSubmitPrompt` is not used, because Cursor does not pass a hook's reply to it to the model.
+The event `beforeSubmitPrompt` is not used, because Cursor does not show the hook's reply to the model.
 """
 
 from __future__ import annotations

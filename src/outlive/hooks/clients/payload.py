@@ -1,4 +1,4 @@
-"""Functions that read a field of a hook's input. A wrong type counts as missing."""
+"""Functions that read fields of hook input. A field of a wrong type is ignored."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The handler of the event before a client summarizes the session's history.
 
-It records the end of tasks whose keeper was killed. The hand-off after the summary is then made faster.
+It records the end of tasks whose keeper was killed. This makes the hand-off after the summary faster.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def is_worth_noting(home: Home, event: Event) -> bool:
 def note(home: Home, event: Event, project: str, put: Put) -> None:
     """Record the background commands that the client runs, and its edits.
 
-    If a sub-agent's event reports child sessions, the reply names a file. Outlive writes to this file when the client
-    shall look for its child sessions. Edits are recorded only if a task may have changed the same files since the first
+    If a sub-agent's event reports child sessions, the reply names a file. Outlive writes to this file to ask the client
+    to look for its child sessions. Edits are recorded only if a task may have changed the same files since the first
     edit.
     """
     if event.foreign or event.foreign_are_all:

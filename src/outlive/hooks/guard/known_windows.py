@@ -100,7 +100,7 @@ def named_in(command: str, directory: str) -> Iterator[str]:
 
 
 def up_to_wild(word: str) -> str:
-    """Return a path up to the first directory that a shell does not expand any more.
+    """Return the part of a path before the first component that a shell would expand.
 
     For `src/*.py`, this is `src/`.
     """
