@@ -1,4 +1,4 @@
-"""`outlive result`: print the ending of a task and the end of its output."""
+"""`outlive result`: print how a task ended, and the last lines of its output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Print the ending of one task."""
+    """Print how one task ended."""
     if len(given.words) != 1:
         raise UserError("result takes one id", "outlive result ID")
     home = context.here()
@@ -35,9 +35,10 @@ def act(given: Given) -> int:
 def print_result(
     home: Home, task: Task, session: str | None, given: Given, more: dict[str, object] | None = None
 ) -> int:
-    """Print how a task ended and the end of its output, and return the exit code.
+    """Print how a task ended and its last output, and return the exit code.
 
-    The task's notices are acknowledged, if the session may acknowledge them. `more` has further fields for `--json`.
+    The task's notices are acknowledged, if this session may acknowledge them. `more` has additional fields for
+    `--json`.
     """
     if given.json:
         from outlive.service.tasks.task_document import task_document
@@ -52,7 +53,7 @@ def print_result(
 
 
 def _print_answer(home: Home, task: Task) -> None:
-    """Print how an agent ended, with its model, its cost and its whole answer."""
+    """Print how an agent's run ended, with its model, its cost and its whole answer."""
     from outlive.domain.notices.agent_text import agent_line, attempt_lines, result_lines
     from outlive.service.agents.agent_view import answer_of
 

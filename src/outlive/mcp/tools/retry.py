@@ -36,7 +36,7 @@ def launch(call: Call, given: Retry, _: timedelta | None = None) -> str:
 
 
 def retry(call: Call, given: Retry) -> Answer:
-    """Start a new attempt, and answer at once."""
+    """Start a new attempt of a task, and reply at once."""
     task = find(call.home, [launch(call, given)], adopt)[0]
     head = f"Task {task.id} is {task.state}, attempt {task.current.number}."
     return Answer(
