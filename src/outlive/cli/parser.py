@@ -174,7 +174,7 @@ def _unknown(command: Command, name: str, known: list[str], after: list[str]) ->
 
 
 def _see(command: Command) -> str:
-    return f"`outlive {command.name} --help` explains the words and options"
+    return f"`outlive {command.name} --help` explains how to call it"
 
 
 def whole_number(text: str) -> int:

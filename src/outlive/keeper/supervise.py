@@ -194,7 +194,7 @@ class Supervision:
             self._ledger.say("stalled" if self._is_stalled else None)
 
     def _resume(self) -> None:
-        """End the task if its dead keeper had begun to end it, or if its owner has ended.
+        """End an adopted task if its end had begun, or if its owner has exited.
 
         The owner is the process for which a foreground task runs.
         """

@@ -102,7 +102,7 @@ class Journal:
             self._make_room_for_a_gap(self._last + content[:written])
 
     def _make_room_for_a_gap(self, tail: bytes) -> None:
-        """Replace the last lines, which may be unfinished, with a line about the loss.
+        """Replace the last lines of a journal by a line that says that lines are missing.
 
         `tail` is the end of the file.
         """
@@ -139,7 +139,7 @@ def is_observed(path: str) -> bool:
 
 
 def _first_lines(path: str) -> list[bytes]:
-    """Return the first whole lines of a journal, and the unfinished rest.
+    """Return the complete lines at the beginning of a journal, and the text after them.
 
     A journal is a file of observed changes. For a missing journal, the result is only an empty rest.
     """

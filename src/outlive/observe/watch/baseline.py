@@ -43,7 +43,7 @@ class Watched(Value):
     is_whole: bool
     """Whether `directories` has all directories with tracked files."""
     all_known: bool
-    """Whether the file of states has a line for every path that existed."""
+    """Whether the state of every path is known that existed when the task began."""
 
 
 def write_baseline(fd: int, snapshots: Sequence[Snapshot], since_ns: int) -> None:
