@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from outlive.domain.agents.request import AgentRequest, AgentStart
     from outlive.domain.agents.result import AgentClass, Limit
 
-# These tools keep a run open, or wait for a person. With `-p`, the question tool is off even without this list.
+# These tools would keep a run open, or would wait for a person. With `-p`, the client switches off the tool for
+# questions even if this list does not name it.
 _TOOLS_OFF = "AskUserQuestion,ScheduleWakeup,CronCreate,EnterPlanMode,ExitPlanMode"
 _QUESTION_TOOL = "AskUserQuestion"
 _INPUT_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-# The values of `assistant.error` do not change between versions of the client.
+# The values of the field `assistant.error`, each with our result class. They stay the same in all client versions.
 _CLASSES: dict[str, AgentClass] = {
     "authentication_failed": "refused",
     "model_not_found": "refused",
@@ -29,7 +30,7 @@ _CLASSES: dict[str, AgentClass] = {
     "overloaded": "unavailable",
     "max_output_tokens": "stopped",
 }
-# The names by which the client reports that a run has reached a limit of its command line.
+# The client's names for an end at one of the limits that were set on its command line.
 _LIMITS: dict[str, Limit] = {
     "error_max_turns": "turn_limit",
     "max_turns": "turn_limit",
@@ -79,7 +80,9 @@ class Claude(Adapter):
         self._class: AgentClass | None = None
         self._is_waiting = False
         self._spent: list[int | None] = [None, None]
-        """The tokens of the turns that have ended. A run may report several ends, each with its own tokens."""
+        """The tokens of the turns that have ended. One run may report the end of several turns, each with its own
+        tokens.
+        """
 
     def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - only other clients use some of these arguments
         """Return the command line of `claude -p`, with the prompt as standard input."""
@@ -89,17 +92,18 @@ class Claude(Adapter):
             words += ["--model", start.model]
         if start.session is not None:
             words += ["--resume" if start.is_resumed else "--session-id", start.session]
-        # The client counts only this run, but the limits apply to all attempts of the task together.
+        # The client counts only this run. But the user's limits apply to all attempts of the task together, so what
+        # earlier attempts used is subtracted.
         if request.max_turns is not None:
             words += ["--max-turns", str(max(1, request.max_turns - start.spent_turns))]
         if request.budget_usd is not None:
             words += ["--max-budget-usd", f"{max(0.0001, request.budget_usd - start.spent_usd):g}"]
-        # Without this variable, the client would retry ten times, which takes three minutes. With it, Outlive can take
-        # the next model after two retries.
+        # Without this variable, the client would retry ten times, which takes three minutes. With it, the client gives
+        # up after two retries, and Outlive can use the next model.
         return CommandLine(argv=(*words, *self.extra()), environ={"CLAUDE_CODE_MAX_RETRIES": "2"})
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate one line of the `stream-json` output into events."""
+        """Translate one line of Claude Code's `stream-json` output into events."""
         kind = line.get("type")
         if kind == "system":
             yield from self._system(line)
@@ -107,7 +111,7 @@ class Claude(Adapter):
             yield from self._assistant(line)
         elif kind == "user":
             yield from self._user(line)
-        elif kind == "tool_progress" and line.get("heartbeat") is not True:  # a hung tool has heartbeats, too
+        elif kind == "tool_progress" and line.get("heartbeat") is not True:  # a tool that hangs sends heartbeats, too
             yield Event(kind="progress")
         elif kind == "result":
             yield from self._result(line)
@@ -140,7 +144,7 @@ class Claude(Adapter):
         if error := fields.text(line, "error"):
             self._class = _CLASSES.get(error) or class_of_status(line.get("api_error_status"))
         if model == "<synthetic>":
-            return  # the client itself wrote this message, for instance to report an error
+            return  # the client itself wrote this message and not the model, for instance to report an error
         if not is_aside and message != self._message:
             self._message, self._class = message, None
             yield Event(kind="reply", at=at, model=model or None)
@@ -178,7 +182,7 @@ class Claude(Adapter):
                 )
 
     def _result(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate a `result` line, which reports the end of a turn.
+        """Translate a `result` line, which reports the end of a turn, into events.
 
         `subtype` is `success` even for a failed turn, so `is_error` decides whether the turn failed.
         """
@@ -208,7 +212,10 @@ class Claude(Adapter):
         )
 
     def class_of(self, error: str) -> AgentClass | None:
-        """Return the class of an error message, or None if the class is not known."""
+        """Return the result class that an error message stands for, such as `refused`.
+
+        Return None if the message is not known.
+        """
         return "refused" if _UNKNOWN_SESSION in error else super().class_of(error)
 
     def _class_of_end(self, subtype: str, why: str, line: dict[str, Any]) -> AgentClass:
@@ -224,14 +231,17 @@ class Claude(Adapter):
 
 
 def _tokens(holder: object) -> tuple[int | None, int | None]:
-    """Return how many input and output tokens a message or a turn has used."""
+    """Return the numbers of input and output tokens that a message or a turn has used."""
     counts = [fields.whole(holder, "usage", name) for name in _INPUT_TOKENS]
     given = None if counts == [None] * len(counts) else sum(each or 0 for each in counts)
     return given, fields.whole(holder, "usage", "output_tokens")
 
 
 def _plain(content: object) -> str:
-    """Return the text of a tool's result, which is a string or a list of parts."""
+    """Return the text of a tool's result.
+
+    The result is a string, or a list of objects with text.
+    """
     if isinstance(content, str):
         return content
     return "\n".join(fields.text(part, "text") for part in content) if isinstance(content, list) else ""

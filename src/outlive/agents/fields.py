@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 _DEEPEST = 200
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}[]")))
-# A larger number is not accepted as a count, because it may not fit into the ledger.
+# A larger number in a client's output is not accepted as a count, because it may not fit into the ledger.
 _LARGEST = 1 << 40
 _SESSION_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:")
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a line, or None if the line is not a JSON object.
+    """Return the JSON object in a line. Return None if the line is not a JSON object.
 
-    Also returns None for an object that is nested too deeply, because serializing such an object again could fail.
+    Also return None if the object is nested too deeply, because converting such an object back to JSON could fail.
     """
     text = line.strip()
     if not text.startswith(b"{") or not text.endswith(b"}") or _is_too_deep(text):
@@ -34,11 +34,11 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_too_deep(text: bytes) -> bool:
-    """Return whether the JSON is nested more deeply than in the output of any client."""
+    """Return whether JSON is nested more deeply than the output of any client."""
     if text.count(b"{") + text.count(b"[") <= _DEEPEST:
         return False
-    # Brackets in strings do not count. The text is split at each quote that no backslash precedes. Then every second
-    # part is outside of strings.
+    # Brackets inside strings do not count. Splitting the text at each quote that has no backslash before it gives parts
+    # that are alternately outside and inside of strings. So only every second part is counted.
     outside = b"".join(text.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
     depth = 0
     for sign in outside.translate(None, _NO_BRACKETS):
@@ -49,7 +49,7 @@ def _is_too_deep(text: bytes) -> bool:
 
 
 def find(document: object, *path: str) -> Any:
-    """Return a nested field, or None if the field or an object around it is missing."""
+    """Return a nested field of a JSON object, or None if it does not exist."""
     for name in path:
         if not isinstance(document, dict):
             return None
@@ -60,7 +60,7 @@ def find(document: object, *path: str) -> Any:
 def text(document: object, *path: str) -> str:
     """Return a nested field if it is a string. Otherwise return an empty string.
 
-    Lone surrogates are replaced, because they cannot be stored.
+    Invalid Unicode (lone surrogates) is replaced, because it cannot be stored.
     """
     found = find(document, *path)
     if not isinstance(found, str):
@@ -71,7 +71,7 @@ def text(document: object, *path: str) -> str:
 def session(document: object, *path: str) -> str | None:
     """Return a nested field if it can be the id of a session. Otherwise return None.
 
-    The id becomes an argument when the session is resumed, so it must not look like an option.
+    The id becomes a command-line argument when the session is resumed, so it must not look like an option.
     """
     found = text(document, *path)
     is_id = 0 < len(found) <= 200 and found[0] not in "-." and _SESSION_SIGNS.issuperset(found)
@@ -79,14 +79,20 @@ def session(document: object, *path: str) -> str | None:
 
 
 def whole(document: object, *path: str) -> int | None:
-    """Return a nested field if it is a valid count. Otherwise return None."""
+    """Return a nested field if it is a whole number that can be a count.
+
+    Otherwise return None.
+    """
     found = find(document, *path)
     is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _LARGEST
     return found if is_count else None
 
 
 def number(document: object, *path: str) -> float | None:
-    """Return a nested field if it can be an amount of money. Otherwise return None."""
+    """Return a nested field if it is a number that can be an amount of money.
+
+    Otherwise return None.
+    """
     found = find(document, *path)
     if isinstance(found, bool) or not isinstance(found, (int, float)):
         return None
@@ -94,7 +100,10 @@ def number(document: object, *path: str) -> float | None:
 
 
 def moment(document: object, *path: str) -> float | None:
-    """Return a nested field as seconds since 1970, or None if it is not a time."""
+    """Return a nested field that contains a time, as seconds since 1970.
+
+    Return None if the field is not a time.
+    """
     from outlive.domain.errors import UserError  # noqa: PLC0415 - only clients that print times need this import
     from outlive.domain.parse_time import moment_of  # noqa: PLC0415
 

@@ -1,7 +1,8 @@
 """Gemini CLI as a background agent: `gemini -o stream-json`.
 
-The exit code of Gemini CLI may be an HTTP status modulo 256, and is 0 after a signal. So only the `result` line decides
-how a run has ended. This line reports `success` even if the client's own loop detector stopped the run.
+The exit code of Gemini CLI may be an HTTP status modulo 256, and is 0 after a signal. So only the `result` line shows
+how a run has ended. This line reports `success` even if the client stopped the run because the model repeated itself.
+Such a run is recognized by an earlier line.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _TRUST_VARIABLES = ("GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_RESTRICTED_MODE")
 _TRUSTED = ("TRUST_FOLDER", "TRUST_PARENT")
 _DENIALS = ("tool_not_registered", "policy_violation")
 _LOOP = "loop detected"
-# Names of errors that appear in `result.error.type` and on standard error.
+# Gemini CLI's names of errors, each with our result class. They appear in `result.error.type` and on standard error.
 _ERRORS: dict[str, AgentClass] = {
     "FatalTurnLimitedError": "stopped",
     "FatalAuthenticationError": "refused",
@@ -39,7 +40,7 @@ _ERRORS: dict[str, AgentClass] = {
     "RetryableQuotaError": "unavailable",
     "ModelNotFoundError": "refused",
 }
-# The client's own exit codes, for runs that end before the first line of the stream.
+# Gemini CLI's exit codes for runs that end before the first line of JSON, each with our result class.
 _CODES: dict[str, AgentClass] = {
     "exit code 41": "refused",  # no authentication
     "exit code 42": "refused",  # bad input, for instance an unknown session
@@ -56,7 +57,8 @@ class Gemini(Adapter):
     name = "gemini"
     provider = "google"
     # Gemini CLI retries for up to four minutes, and reports the retries only on standard error. No command-line option
-    # shortens this time. A setting shortens it, but a settings file of Outlive would replace the administrator's file.
+    # shortens this time. A setting can, but Outlive would have to pass a settings file, which would replace the
+    # administrator's file.
     patience = Patience(first_s=180.0, idle_s=420.0)
     assigns_session = True
     session_variables = ("GEMINI_CLI",)
@@ -72,9 +74,9 @@ class Gemini(Adapter):
     def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - only other clients use some of these arguments
         """Return the command line of `gemini`, with the prompt as standard input.
 
-        `--skip-trust` is left out, because it would load the settings, MCP servers and hooks of a repository that the
-        user has not trusted. A run in an untrusted folder ends as `refused`. The user needs to trust the folder only
-        once. A worktree of the task is trusted if its repository is trusted.
+        The option `--skip-trust` is not used. It would load the settings, MCP servers and hooks of a repository that
+        the user has not trusted. A run in such a repository ends as `refused`, until the user trusts its folder once in
+        Gemini CLI. A worktree of the task is trusted if its repository is trusted.
         """
         words = [*self.words(), "-o", "stream-json"]
         if start.model is not None:
@@ -84,11 +86,11 @@ class Gemini(Adapter):
         return CommandLine(argv=(*words, *self.extra()), environ=_trust_of_worktree(request, environ))
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate one line of the `stream-json` output into events."""
+        """Translate one line of Gemini CLI's `stream-json` output into events."""
         kind, at = line.get("type"), fields.moment(line, "timestamp")
         if kind == "init":
             self._asked_model = fields.text(line, "model")
-            # A name that begins with `auto` is not a model. It means that the client chooses the model.
+            # A name that begins with `auto` is not a model. It means that Gemini CLI chooses the model.
             model = self._asked_model if not self._asked_model.startswith(_AUTO) else ""
             yield Event(kind="session", at=at, session=fields.session(line, "session_id"), model=model or None)
         elif kind == "message":
@@ -157,7 +159,7 @@ class Gemini(Adapter):
             return
         name, text = fields.text(line, "error", "type"), fields.text(line, "error", "message") or self._stop
         found: AgentClass | None = "stopped" if self._stop else _ERRORS.get(name) or self.class_of(text)
-        found = found or self._remarked  # the class of some errors is reported only on standard error
+        found = found or self._remarked  # some errors name their cause only on standard error
         yield Event(
             kind="final",
             at=at,
@@ -167,10 +169,10 @@ class Gemini(Adapter):
         )
 
     def _model_of(self, models: object) -> str | None:
-        """Return the model that answered.
+        """Return the model that wrote the answer.
 
-        This is the requested model, or else the model with the most output. The statistics may name a further model,
-        with which the client only chose the model that answers.
+        This is the requested model. If the statistics do not name the requested model, it is the one with the most
+        output. The statistics may also name a small model that only chose which model answers.
         """
         if not isinstance(models, dict) or not models:
             return None
@@ -179,9 +181,9 @@ class Gemini(Adapter):
         return str(max(models, key=lambda name: fields.whole(models, name, "output_tokens") or 0))
 
     def remarks(self, text: str) -> Iterator[Event]:
-        """Translate one line of standard error into events."""
+        """Translate one line of Gemini CLI's standard error into events."""
         if text.startswith("Attempt ") and " failed" in text:
-            self._is_reply_due = True  # the next try prints the reply again from the start
+            self._is_reply_due = True  # after a failed attempt, Gemini CLI prints the reply again from its start
             text = text.partition(" _")[0]
             yield Event(kind="retry", text=text, agent_class=self.class_of(text) or "unavailable")
             return
@@ -191,9 +193,10 @@ class Gemini(Adapter):
             yield Event(kind="error", text=text, agent_class=found)
 
     def judge(self, errors: Sequence[str], last_line: str, ending: str) -> tuple[AgentClass, str]:
-        """Return the class and the error of a run that ended without a final event.
+        """Return the result class and the error of a run that ended without a final event.
 
-        Only the client's own exit codes stand for a class. Any other exit code may be an HTTP status modulo 256.
+        The exit codes that Gemini CLI defines have a class. Any other exit code may be an HTTP status modulo 256, so
+        the class is then `broken`.
         """
         found, error = super().judge(errors, last_line, ending)
         if found == "broken" and ending in _CODES:
@@ -201,7 +204,10 @@ class Gemini(Adapter):
         return found, error
 
     def class_of(self, error: str) -> AgentClass | None:
-        """Return the class of an error message, from its HTTP status or its phrases."""
+        """Return the result class that an error message stands for, such as `refused`.
+
+        The class is recognized by an HTTP status in the message, or by a phrase.
+        """
         digits = error.lower().partition('"code":')[2].strip()[:3] or error.partition("status ")[2][:3]
         status = class_of_status(int(digits)) if digits.isascii() and digits.isdecimal() else None
         found = super().class_of(error)
@@ -209,11 +215,11 @@ class Gemini(Adapter):
 
 
 def _trust_of_worktree(request: AgentRequest, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variable that makes the task's worktree as trusted as its repository.
+    """Return the environment variable that makes Gemini CLI trust the task's worktree.
 
-    The worktree is a new folder with a commit of that repository. Returns no variable if the repository is not trusted,
-    if a rule of the user applies to the worktree's folder, or if the user has set a variable that decides about the
-    trust.
+    The worktree is a new folder with a commit of the user's repository, and is trusted if that repository is. The
+    result is empty if the repository is not trusted, if one of the user's trust rules applies to the worktree's folder,
+    or if the user has set a variable that decides about trust.
     """
     if request.worktree is None or any(environ.get(name) for name in _TRUST_VARIABLES):
         return {}
@@ -231,9 +237,9 @@ def _trust_of_worktree(request: AgentRequest, environ: Mapping[str, str]) -> dic
 
 
 def _rule_of(rules: dict[str, Any], folder: str) -> object:
-    """Return the trust rule that applies to a folder, or None.
+    """Return the user's trust rule for a folder, or None if no rule applies.
 
-    This is the rule with the longest path that contains the folder.
+    If several rules have a path that contains the folder, the one with the longest path applies.
     """
     found, longest, real = None, -1, os.path.realpath(folder) + "/"
     for path, rule in rules.items():
@@ -244,9 +250,9 @@ def _rule_of(rules: dict[str, Any], folder: str) -> object:
 
 
 def _message(error: str) -> str:
-    """Return the message of an error.
+    """Return the readable message in an error text.
 
-    If the error text contains a JSON response body, the message is a field of this body.
+    If the text contains a JSON response body, the message is a field of it.
     """
     bare = error.removeprefix("[API Error: ").removesuffix("]") if error.startswith("[API Error: ") else error
     return fields.text(fields.parse_line(bare.encode()), "error", "message") or bare

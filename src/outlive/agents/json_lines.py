@@ -49,13 +49,13 @@ class JsonLines(Adapter):
         lines = self.table.get("lines")
         self._lines: dict[str, Any] = lines if isinstance(lines, dict) else {}
         self.takes_model = bool(self.table.get("model_arguments"))
-        self.counts_turns = "tool" in self._lines  # `_translated` reports a turn only for a tool call
+        self.counts_turns = "tool" in self._lines  # a turn is only reported together with a tool call
         usage = fields.find(self._lines, "usage")
         self.reports_cost = fields.find(usage, "cost") is not None
         self.reports_tokens = fields.find(usage, "input") is not None or fields.find(usage, "output") is not None
 
     def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - only other clients use some of these arguments
-        """Return the user's command with the arguments of this attempt."""
+        """Return the command from the user's settings, with the arguments of this attempt."""
         words = [*self.words(), *self.extra()]
         if start.model is not None:
             words += [str(word).replace("{model}", start.model) for word in self.table.get("model_arguments", ())]
@@ -66,7 +66,7 @@ class JsonLines(Adapter):
         return CommandLine(argv=tuple(words), environ={})
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate one line into events, as the user's table describes."""
+        """Translate one output line into events, by the rules in the user's settings."""
         at = next((found for name in _TIMES if (found := fields.moment(line, name)) is not None), None)
         if session := fields.session(line, *_path(self.table.get("session"))):
             yield Event(kind="session", session=session)
@@ -110,9 +110,9 @@ def _path(path: object) -> tuple[str, ...]:
 
 
 def _fits(line: dict[str, Any], when: object) -> bool:
-    """Return whether a line has all the values that `when` requires.
+    """Return whether a JSON line has all the values that `when` names.
 
-    A rule without conditions fits no line.
+    If `when` is empty, no line fits.
     """
     if not isinstance(when, dict) or not when:
         return False

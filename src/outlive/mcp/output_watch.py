@@ -1,6 +1,6 @@
-"""The watch on a task's output for subscribed clients.
+"""The notification of subscribed clients when a task's output grows.
 
-A watch waits in the event loop and uses no thread.
+Waiting happens in the event loop and uses no thread.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from outlive.mcp.tools.tool import Call
 
-# A command may write a thousand times a second. Two notifications a second are enough for a client.
+# A command may write a thousand times in a second. For a client, two notifications in a second are enough.
 _PAUSE_S = 0.5
 
 
 async def watch(call: Call, task_id: str, notify: Callable[[], Awaitable[None]], ready: Callable[[], None]) -> None:
-    """Call `notify` after each change of a task's output, and once at the task's end.
+    """Call `notify` after each change of a task's output, and once when the task ends.
 
-    `ready` is called as soon as the watch will notice every further change.
+    `ready` is called as soon as no further change can be missed.
     """
     while (task := await cross(own_task, call, task_id)).current.settled_at is None:
         with OutputWatch(files_of(call.home, task)) as output:
@@ -34,8 +34,8 @@ async def watch(call: Call, task_id: str, notify: Callable[[], Awaitable[None]],
             while await _wait_for_growth(output):
                 await notify()
                 await anyio.sleep(_PAUSE_S)
-        # Either the keeper has released the output but not settled the task yet, or a further attempt begins. The
-        # client is notified in both cases.
+        # The output can grow no more, but the task has not ended: either the keeper is about to record the end, or a
+        # further attempt begins. The client is notified in both cases.
         await notify()
         await anyio.sleep(_PAUSE_S)
 
@@ -53,7 +53,7 @@ async def _wait_for_growth(output: OutputWatch) -> bool:
 
 
 async def _first_of(*descriptors: int) -> None:
-    """Wait until one of the descriptors is readable."""
+    """Wait until at least one of the file descriptors is readable."""
     async with anyio.create_task_group() as group:
 
         async def until(fd: int) -> None:

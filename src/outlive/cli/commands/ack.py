@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Acknowledge the named notices."""
+    """Acknowledge the notices that the user named."""
     return close_named(given, "ack", acknowledge, "acknowledged")
 
 
 def close_named(given: Given, verb: str, close: Callable[..., list[str]], outcome: str) -> int:
-    """Call the function `close` for the named notices.
+    """Call the function `close` with the ids of the notices that the user named.
 
     With `--json`, the ids of the closed notices are printed.
     """

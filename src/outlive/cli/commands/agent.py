@@ -18,12 +18,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
 
-# Options of `run` that `agent` does not have. An agent takes no input while it runs.
+# These options of `run` are not options of `agent`, because an agent takes no input while it runs.
 _NOT_FOR_AGENTS = ("--stdin",)
 
 
 def act(given: Given) -> int:
-    """Launch one agent, or all agents of a file.
+    """Launch one agent, or all agents that a file describes.
 
     For one agent, this prints what `run` prints for a task.
     """
@@ -41,7 +41,7 @@ def act(given: Given) -> int:
         has_worktree=bool(given.worktree),
         is_traced=bool(given.trace),
     )
-    # `plan_agent` chooses the client, and replaces this command with the client's command.
+    # `plan_agent` chooses the client. It then puts the client's command line in place of the empty command here.
     request = request_of(home, given, from_argv(("agent",)))
     if given.fan_out:
         return _fan_out(home, given, wanted)
@@ -50,9 +50,9 @@ def act(given: Given) -> int:
 
 
 def _prompt(given: Given) -> str:
-    """Return the prompt.
+    """Return the prompt that the user gave.
 
-    The prompt is the text after `--`, or a single word. If this text is `-`, the prompt is read from standard input.
+    The prompt is the text after `--`, or a single word. If it is `-`, the prompt is read from standard input.
     """
     words = given.rest if given.rest is not None else given.words
     if given.rest is not None and given.words:
@@ -75,7 +75,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _fan_out(home: Home, given: Given, wanted: WantedAgent) -> int:
-    """Launch the agents of a file as one group, and print their ids."""
+    """Launch the agents that a file describes as one group, and print their ids."""
     from outlive.cli.formatting import print_json
     from outlive.service.agents.fan_out import launch_all, read_list
 
@@ -115,8 +115,8 @@ def _positive(text: str) -> int:
     return found
 
 
-# This option replaces `--idle-timeout` of `run`, because an agent is ended for lack of progress, not for lack of
-# output.
+# `agent` has its own text for `--idle-timeout`. A command is ended when it prints nothing, but an agent is ended when
+# it makes no progress.
 _IDLE_TIMEOUT = option(
     "--idle-timeout D",
     "end the attempt if the agent makes no progress for this time; progress is text, or the beginning or end of a "

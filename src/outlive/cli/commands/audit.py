@@ -19,7 +19,7 @@ _MOST_OF_A_KIND = 20
 
 
 def act(given: Given) -> int:
-    """Print inconsistent records. With `--rebuild`, first restore missing records."""
+    """Print contradictions between records. With `--rebuild`, restore missing records."""
     home, now = context.here(), utc_now()
     rebuilt: list[str] = []
     if given.rebuild:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Cancel tasks, and print the outcome for each task."""
+    """Cancel tasks, and print for each task what happened to it."""
     home = context.here()
     ids = _meant(home, given)
     if given.descendants:
@@ -56,7 +56,8 @@ def _meant(home: Home, given: Given) -> list[str]:
                 )
         return [task.id for task in tasks]
     if given.group is not None:
-        # A group belongs to one project. A session may have worked in several projects, so the project is given too.
+        # A group belongs to one project, and a session may have worked in several projects. So the group is looked up
+        # in the current project.
         members = Selection(project=context.project(), session=given.session, group=given.group, states=LIVE)
         return [task.id for task in select_group(home, members, launch_adopter)]
     tasks = select(home, context.session_or_project(home, given.session).but(states=LIVE), launch_adopter)

@@ -1,4 +1,4 @@
-"""`outlive dismiss`: close notices that no session needs any more."""
+"""`outlive dismiss`: close notices that nobody needs to read any more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from outlive.service.notices.inbox import dismiss
 
 
 def act(given: Given) -> int:
-    """Dismiss the named notices."""
+    """Dismiss the notices that the user named."""
     return close_named(given, "dismiss", dismiss, "dismissed")
 
 

@@ -1,4 +1,4 @@
-"""`outlive doctor`: test with small tasks whether launches and hooks work here."""
+"""`outlive doctor`: test with small tasks whether launches and hooks work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = {True: "works", False: "BLOCKED", None: "-"}
 
 
 def act(given: Given) -> int:
-    """Test launches, observing and the hooks of clients, and print the results."""
+    """Test launches, the observing of changes and the clients' hooks. Print results."""
     if given.words:
         raise UserError("doctor takes no words", "name a client with --client NAME")
     found = [check_settings(os.environ, project_of(current_directory(os.environ)))]

@@ -1,4 +1,4 @@
-"""`outlive effects`: show what a task changed, and when."""
+"""`outlive effects`: print which files a task changed, and when."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST = 40
 
 
 def act(given: Given) -> int:
-    """Print what one task changed."""
+    """Print the files and other things that one task changed."""
     home, task = context.one_task(given, "effects")
     now = utc_now()
     attempt = files_of_attempt(home, task, given.attempt).number
@@ -51,7 +51,7 @@ def _declared(declared: Declared) -> Iterator[str]:
 
 
 def _announced(touch: Touch) -> str:
-    """Return the words for one announced change."""
+    """Return a line for one change that the task's command is expected to make."""
     what = one_line(touch.what, 120)
     return f"what {what} changes is not known" if touch.kind == "unknown" else f"{touch.kind} {what}"
 
@@ -84,7 +84,7 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
 
 
 def _first(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the first lines, and then a line with the number of further lines."""
+    """Yield the first lines, and then a line with the number of the other lines."""
     yield from lines[:_MOST]
     if len(lines) > _MOST:
         yield f"  and {len(lines) - _MOST:,} more"
@@ -98,7 +98,10 @@ def _paths(paths: Sequence[str]) -> Iterator[str]:
 
 
 def _unattributed(effects: Effects) -> Iterator[str]:
-    """Yield lines for changed paths that no process of the task was seen to change."""
+    """Yield lines for changed files without a known cause.
+
+    These files changed while the task ran, but no process of the task was seen to change them.
+    """
     left = [each for each in effects.unattributed or () if effects.is_attributed or each.how == "touched"]
     if left:
         count = effects.unattributed_in_all if effects.is_attributed else len(left)

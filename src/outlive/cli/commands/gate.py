@@ -12,7 +12,10 @@ from outlive.service.sessions.gate import CEILING_S, gate, gate_document, wait_a
 
 
 def act(given: Given) -> int:
-    """Print whether the session may stop. With `--wait`, first wait until it may stop."""
+    """Print whether the session may stop now.
+
+    With `--wait`, wait until the session may stop, and then print it.
+    """
     context.begin_trace(wanted=given.trace)
     home = context.here()
     ceiling = CEILING_S if given.ceiling is None else given.ceiling.total_seconds()

@@ -14,7 +14,10 @@ from outlive.service.effects.guard import answer_document, answer_lines, coming_
 
 
 def act(given: Given) -> int:
-    """Print the tasks that have changed the paths and may restore them, or `clear`."""
+    """Print the tasks that have changed the given paths and may restore them later.
+
+    If there is no such task, print `clear`.
+    """
     if [bool(given.words), given.command is not None, given.rest is not None].count(True) != 1 or given.rest == []:
         raise UserError("guard takes paths, or one command", "outlive guard src/a.py; outlive guard -- git add .")
     home, directory, now = context.here(), context.directory(given.cwd), utc_now()
@@ -35,7 +38,7 @@ def act(given: Given) -> int:
 def _check_no_command(words: list[str], directory: str) -> None:
     """Raise `UserError` if the user gave a command without `--` before it.
 
-    Otherwise, the words of the command would be taken as paths.
+    Without this check, the words of the command would be taken for paths.
     """
     if len(words) < 2 or "/" in words[0] or os.path.lexists(os.path.join(directory, words[0])):
         return

@@ -1,6 +1,6 @@
 """`outlive hand-off`: print the hand-off of a session again.
 
-The hand-off is the digest of background tasks that a session gets when it begins or continues.
+The hand-off is the summary of background tasks that a session gets when it begins or continues.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from outlive.service.sessions.hand_off import hand_off_again, hand_off_document
 
 
 def act(given: Given) -> int:
-    """Print the hand-off. The notices in it do not count as presented."""
+    """Print the hand-off. This does not count as a delivery of the notices in it."""
     context.begin_trace(wanted=given.trace)
     home = context.here_for_reading()
     session, project = context.own_session(given.session), context.project()

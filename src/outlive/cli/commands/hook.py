@@ -6,9 +6,9 @@ from outlive.cli.parser import Command, Given, option
 
 
 def act(_: Given) -> int:
-    """Return 0.
+    """Return 0. This function is never called.
 
-    This function is never called, because `main` calls `outlive.hooks.entry` instead.
+    For `outlive hook`, `main` calls `outlive.hooks.entry` instead.
     """
     return 0
 

@@ -1,4 +1,4 @@
-"""`outlive inbox`: print the notices for a session, each once."""
+"""`outlive inbox`: print the notices for a session. Each one is printed only once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Claim the notices, print them, and then mark them as presented."""
+    """Print the pending notices, and mark them as presented.
+
+    First the notices are reserved for this call, so that no other call prints them too.
+    """
     if given.follow and given.peek:
         raise UserError(
             "--follow and --peek cannot be used together",
@@ -54,7 +57,7 @@ def act(given: Given) -> int:
 
 
 def _follow(home: Home, session: str, project: str, given: Given) -> int:
-    """Print one line of JSON for each notice, until the reader of the output is gone."""
+    """Print one line of JSON for each notice, until the reader of the output exits."""
     from outlive.linux.reader_gone import reader_of_output, watch_departures
     from outlive.service.notices.follow_inbox import follow_inbox
 
@@ -68,7 +71,7 @@ def _follow(home: Home, session: str, project: str, given: Given) -> int:
 
 
 def _presented(claimed: Claim, given: Given) -> None:
-    sys.stdout.flush()  # raises an error if the reader is gone, so that the notices stay pending
+    sys.stdout.flush()  # raises an error if the reading program has exited, so that the notices stay pending
     if given.ack and claimed.tellings:
         claimed.acknowledged()
     else:

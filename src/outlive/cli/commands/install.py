@@ -1,4 +1,4 @@
-"""`outlive install`: add Outlive to agent clients, and show the changes first."""
+"""`outlive install`: show the needed changes to agent clients, and then make them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GUARDS = ("advise", "rewrite", "off")
 
 
 class Plans:
-    """The planned changes by client, and the clients that cannot be changed."""
+    """The planned changes for each client, and the clients that were skipped."""
 
     def __init__(self, given: Given) -> None:
         self._may_skip = given.client in (None, "auto") and given.plugin is None
@@ -37,7 +37,7 @@ class Plans:
     def add(self, name: str, plan: Callable[[], Sequence[Change]]) -> None:
         """Plan the changes of one client.
 
-        After an error, the client is skipped. If the user named the client, the error is raised instead.
+        If the client cannot be changed, it is skipped. If the user named this client, an error is raised instead.
         """
         try:
             changes = plan()
@@ -50,13 +50,13 @@ class Plans:
             self.made.append((name, changes))
 
     def check_any(self) -> None:
-        """Raise the first error if every client was skipped."""
+        """Raise the first client's error if every client was skipped."""
         if self.skipped and not self.made:
             raise self.skipped[0][1]
 
     @property
     def changes(self) -> list[Change]:
-        """All planned changes, including changes that leave a file as it is."""
+        """The plans for all files, including files that need no change."""
         return [change for _, changes in self.made for change in changes]
 
 
@@ -72,9 +72,10 @@ def act(given: Given) -> int:
 
 
 def named_targets(given: Given, guard: str, *, is_trusted: bool) -> list[tuple[str, list[Target]]]:
-    """Return the files to change for each client or plugin folder.
+    """Return the files to change for each client, or for the plugin folder.
 
-    The name of a client or folder is also the name under which the original files are kept.
+    The key of each list is the client's name, or a name made from the folder. The original files are saved under this
+    key.
     """
     if given.words:
         raise UserError(
@@ -94,7 +95,10 @@ def named_targets(given: Given, guard: str, *, is_trusted: bool) -> list[tuple[s
 
 
 def carry_out(given: Given, plans: Plans, do: Callable[[str, Sequence[Change]], None], done: str) -> int:
-    """Show every change, and make the changes if `--yes` is given or the user agrees."""
+    """Show every change, and make the changes if `--yes` is given or the user agrees.
+
+    `do` makes the changes of one client, and `done` is the word for the printed result, such as `installed`.
+    """
     plans.check_any()
     changed = [change for change in plans.changes if not change.is_none]
     if not given.json:
@@ -120,7 +124,7 @@ def carry_out(given: Given, plans: Plans, do: Callable[[str, Sequence[Change]], 
 
 
 def _print_outcome(plans: Plans, done: str) -> None:
-    """Print which clients were changed, and which clients needed no change."""
+    """Print which clients were changed, and which needed no change."""
     for change in plans.changes:
         if change.left_out:
             print(change.left_out)
@@ -144,7 +148,7 @@ def _row(name: str, changes: Sequence[Change]) -> dict[str, object]:
 
 
 def _may_ask(given: Given) -> bool:
-    """Return whether stdin and stdout are a terminal, so that the user can be asked."""
+    """Return whether the user can be asked, because stdin and stdout are a terminal."""
     return not given.json and os.isatty(0) and os.isatty(1)
 
 

@@ -36,7 +36,7 @@ _WIDEST_PATH = 20
 
 
 def act(given: Given) -> int:
-    """Print the selected tasks, newest first."""
+    """Print the tasks that the options select, newest first."""
     home, now = context.here(), utc_now()
     limit = _DEFAULT_LIMIT if given.limit is None else given.limit
     selection = Selection(
@@ -75,7 +75,10 @@ def act(given: Given) -> int:
 
 
 def _foreign(home: Home, given: Given) -> list[ClientTask]:
-    """Return the tasks that clients run themselves, unless an option excludes them."""
+    """Return the running background commands that clients started without Outlive.
+
+    The result is empty if an option of `list` excludes them.
+    """
     if given.group or given.session or given.since or set(given.state) - {"running"}:
         return []
     with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -85,8 +88,8 @@ def _foreign(home: Home, given: Given) -> list[ClientTask]:
 def _print_table(home: Home, tasks: Sequence[Task], now: datetime, *, of_all: bool) -> None:
     """Print one line for each task.
 
-    A task may get a second line: the last output of a running task, why a task was lost or waits, or the processes
-    that an ended task left running.
+    A second line follows for some tasks: the last output of a running task, why a task was lost or waits, or the
+    processes that an ended task left running.
     """
     rows = [
         (
@@ -111,7 +114,7 @@ def _print_table(home: Home, tasks: Sequence[Task], now: datetime, *, of_all: bo
 def _directory(task: Task, *, of_all: bool) -> str:
     """Return the directory of a task, relative to the task's project.
 
-    With `of_all`, the path is absolute, because the tasks are of several projects. A long path is shortened at its
+    With `of_all`, the list has tasks of several projects, so the path is absolute. A long path is shortened at its
     beginning.
     """
     project, cwd = task.launch.project, task.launch.cwd
@@ -142,9 +145,9 @@ def _below(home: Home, task: Task) -> str:
 
 
 def _nothing(given: Given) -> str:
-    """Return the text for an empty list.
+    """Return the text that is printed instead of an empty list.
 
-    The text names the given group, because the user may have mistyped its name.
+    The text contains the given group, because the user may have mistyped its name.
     """
     what = "no tasks" if given.group is None else f"no tasks of the group {one_line(given.group, 60)}"
     return what if given.all else f"{what} in this project (outlive list --all shows the tasks of every project)"

@@ -14,7 +14,7 @@ _LAST_PORT = 65535
 
 
 def act(given: Given) -> int:
-    """Serve until the client disconnects, or until a signal ends this process."""
+    """Run the server until the client disconnects or a signal ends this process."""
     home, directory = context.here(), context.directory(given.project)
     try:
         from outlive.mcp.start_server import open_http, serve_stdio
@@ -22,8 +22,8 @@ def act(given: Given) -> int:
         raise Unavailable(
             f"the MCP server needs a package that is not installed: {error.name}", "pip install 'outlive[mcp]'"
         ) from error
-    # Other commands run without garbage collection, because they exit after some milliseconds. A server needs garbage
-    # collection. The imported modules never become garbage, so freeze() excludes them from the collection.
+    # Garbage collection is off in this program, because most commands exit after some milliseconds. A server runs for
+    # long and needs it. `freeze` excludes the imported modules, which never become garbage.
     gc.freeze()
     gc.enable()
     if given.http is None:
@@ -42,9 +42,9 @@ def act(given: Given) -> int:
 
 
 def _port(text: str) -> int:
-    """Convert a string to a port number.
+    """Return the port number that a string contains.
 
-    Raises `ValueError` for a string that is not a port number.
+    Raises `ValueError` if the string is not a port number.
     """
     number = whole_number(text)
     if number > _LAST_PORT:

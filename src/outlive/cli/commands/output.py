@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Print the output, or the requested part of it."""
+    """Print the output of a task, or the part of it that the options select."""
     home, task = context.one_task(given, "output")
     files = files_with_output(home, task, given.attempt)
     start = _start(files, given)
@@ -50,9 +50,9 @@ def act(given: Given) -> int:
 
 
 def _start(files: AttemptFiles, given: Given) -> int:
-    """Return the offset of the first byte to print.
+    """Return the offset in the output at which printing starts.
 
-    The option `--since` or `--tail` determines the offset. Without these options, the offset is 0.
+    The option `--since` or `--tail` determines it. Without these options, it is 0.
     """
     if given.since is not None:
         return int(given.since)
@@ -62,10 +62,10 @@ def _start(files: AttemptFiles, given: Given) -> int:
 
 
 def _whole_lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the output in whole lines, so that no piece splits a secret.
+    """Yield the output in whole lines, so that no secret is split into two pieces.
 
-    Output that may be the beginning of a secret is yielded together with the output that follows it. If this output
-    becomes larger than `CHUNK` bytes, it is yielded without waiting for more output.
+    If the end of a piece may be the beginning of a secret, the piece is joined with the output after it. A piece larger
+    than `CHUNK` bytes is yielded at once.
     """
     held: Piece | None = None
     for piece in pieces:
@@ -93,16 +93,16 @@ def _whole_lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
 def _may_begin_secret(content: bytes) -> bool:
     """Return whether the end of some output may be the beginning of a secret.
 
-    Escape sequences, such as colors, are ignored.
+    Escape sequences, such as colors, are removed before the check.
     """
     return may_begin_secret(plain(content.decode("utf-8", "replace")))
 
 
 def _print(task: Task, piece: Piece, content: bytes, given: Given) -> None:
-    """Print a piece of output.
+    """Print a piece of output, with secrets masked.
 
-    A terminal or a model gets plain text. A user's pipe or file (`| less -R`, `> file`) gets the command's output byte
-    for byte, except for masked secrets.
+    On a terminal and for a model, escape sequences are removed as well. In a user's pipe or file (`| less -R`, `>
+    file`), all other bytes stay unchanged.
     """
     if given.json:
         if piece.content:

@@ -1,4 +1,4 @@
-"""`outlive result`: print the ending of a task and the end of its output."""
+"""`outlive result`: print how a task ended, and the last lines of its output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Print the ending of one task."""
+    """Print how one task ended."""
     home, task = context.one_task(given, "result")
     if task.current.settled_at is None:
         since = f" (after {lasted(task.current, utc_now())})" if task.current.started_at is not None else ""
@@ -31,9 +31,10 @@ def act(given: Given) -> int:
 def print_result(
     home: Home, task: Task, session: str | None, given: Given, more: dict[str, object] | None = None
 ) -> int:
-    """Print how a task ended and the end of its output, and return the exit code.
+    """Print how a task ended and its last output, and return the exit code.
 
-    The task's notices are acknowledged, if the session may acknowledge them. `more` has further fields for `--json`.
+    The task's notices are acknowledged, if this session may acknowledge them. `more` has additional fields for
+    `--json`.
     """
     if given.json:
         from outlive.service.tasks.task_document import task_document
@@ -48,7 +49,7 @@ def print_result(
 
 
 def _print_answer(home: Home, task: Task) -> None:
-    """Print how an agent ended, with its model, its cost and its whole answer."""
+    """Print how an agent's run ended, with its model, its cost and its whole answer."""
     from outlive.domain.notices.agent_text import agent_line, attempt_lines, result_lines
     from outlive.service.agents.agent_view import answer_of
 

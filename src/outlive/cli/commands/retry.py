@@ -34,7 +34,7 @@ def act(given: Given) -> int:
 def _revive(given: Given) -> int:
     """Retry all lost tasks that are safe to run again.
 
-    If a task cannot be started, its error is printed, and the other tasks are started all the same.
+    If a task cannot be started, its error is printed, and the next task is tried.
     """
     if given.words or not given.lost:
         raise UserError("retry takes one id, or --lost", "outlive retry ID, or outlive retry --lost [--all]")

@@ -41,7 +41,7 @@ def act(given: Given) -> int:
 
 
 def request_of(home: Home, given: Given, what: command.Command) -> Request:
-    """Return the launch request, from the options that `run` and `agent` share."""
+    """Return the request to launch a task, made from options of `run` and `agent`."""
     return Request(
         command=what,
         cwd=context.directory(given.cwd),
@@ -70,9 +70,10 @@ def request_of(home: Home, given: Given, what: command.Command) -> Request:
 
 
 def check_before_launch(home: Home, given: Given, request: Request) -> None:
-    """Raise `UserError` if a launch with `--wait` would wait for its own end.
+    """Raise `UserError` if a launch with `--wait` could never return.
 
-    Also print a warning if this command runs in a sandbox that will kill the task.
+    A launch inside a task never returns if the new task starts only after that task has ended. The function also prints
+    a warning if this command runs in a sandbox that will kill the task.
     """
     if given.wait is not None and (given.after or given.after_any):
         check_not_waiting_for_itself(home, request)
@@ -112,7 +113,7 @@ def report(home: Home, given: Given, launched: Launched) -> int:
 
 
 def _say_what_the_key_did(home: Home, launched: Launched, key: str) -> None:
-    """Print a note on stderr if a task with this key existed before the launch."""
+    """Print a note on stderr if a task with the given `--key` existed before."""
     from outlive.domain.text.sanitize import visible
     from outlive.keeper.spawn import launch_adopter
     from outlive.service.tasks.read import find
@@ -181,7 +182,7 @@ def _answer_inline(home: Home, launched: Launched, patience: timedelta, given: G
             )
     except KeyboardInterrupt:
         if not given.json:
-            print(task)  # the line that showed the id is erased
+            print(task)  # the progress line, which showed the id, is erased, so print the id again
         print(f"interrupted; {_goes_on(given)}: outlive wait {task}, or outlive cancel {task}", file=sys.stderr)
         raise
     if not in_time and has_departed(departures):
@@ -209,7 +210,7 @@ def _answer_inline(home: Home, launched: Launched, patience: timedelta, given: G
 
 
 def _goes_on(given: Given) -> str:
-    """Return the words that say how long the task continues without this process."""
+    """Return a phrase that says how long the task runs after this command has exited."""
     if given.foreground:
         return "the task goes on until this terminal or client ends"
     return "the task goes on in the background"

@@ -33,7 +33,7 @@ _VERBS = ("begin", "end", "list", "edited")
 
 
 def act(given: Given) -> int:
-    """Run `begin`, `end`, `list` or `edited`, whichever the first word names."""
+    """Run `begin`, `end`, `list` or `edited`, which is the first word after `session`."""
     verb = given.words[0] if given.words else ""
     if verb not in _VERBS or (len(given.words) > 1) != (verb == "edited"):
         otherwise = "`outlive session --help` explains these words"
@@ -65,9 +65,9 @@ def _begin(home: Home, given: Given) -> int:
 
 
 def _put(home: Home, began: StartRequest, handed: HandOff | None, given: Given) -> None:
-    """Print and flush the hand-off.
+    """Print the hand-off, and flush the output.
 
-    If the reader of the output is gone, the flush raises an error, so that no notice counts as presented.
+    If the program that reads the output has exited, flushing raises an error. Then no notice counts as presented.
     """
     if given.json:
         print_json(

@@ -1,6 +1,6 @@
-"""`outlive sink`: manage sinks, which receive endings in addition to sessions.
+"""`outlive sink`: manage sinks, to which Outlive reports the end of tasks.
 
-A sink is a command, a webhook, or a URL of Apprise.
+A sink is a command, a webhook, or a URL of the notification library Apprise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERBS = ("add", "list", "remove")
 
 
 def act(given: Given) -> int:
-    """Run `add`, `list` or `remove`, whichever the first word names."""
+    """Run `add`, `list` or `remove`, which is the first word after `sink`."""
     verb = given.words[0] if given.words else ""
     if verb not in _VERBS or len(given.words) != (1 if verb == "list" else 2):
         raise UserError("sink takes add NAME, list, or remove NAME", "`outlive sink --help` explains these words")

@@ -1,4 +1,4 @@
-"""`outlive sweep`: show the tasks that are due for deletion, or delete them."""
+"""`outlive sweep`: show the tasks that may be deleted now, or delete them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 40
 
 
 def act(given: Given) -> int:
-    """Show the tasks that are due for deletion. With `--apply`, delete them."""
+    """Show the tasks that may be deleted now. With `--apply`, delete them."""
     home, now = context.here(), utc_now()
     swept = (sweep if given.apply else preview)(home, now, given.max_disk)
     if given.json:
@@ -46,9 +46,9 @@ def act(given: Given) -> int:
 
 
 def _overdue(span: timedelta) -> str:
-    """Return how overdue a deletion is.
+    """Return a phrase that says how long ago a task should have been deleted.
 
-    If a task is deleted early to make room, returns a text that says this.
+    If the task is deleted early because space is needed, the phrase says so.
     """
     return show_duration(span) if span >= timedelta() else "no, for room"
 

@@ -1,4 +1,4 @@
-"""`outlive transcript`: print what an agent, its user and its tools have said."""
+"""`outlive transcript`: print what an agent, its user and its tools have written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Print all entries of the transcript, or the requested entries."""
+    """Print the entries of an agent's transcript that the options select."""
     home, task = context.one_task(given, "transcript")
     request_of(task)
     if given.follow:
@@ -44,7 +44,7 @@ def act(given: Given) -> int:
 
 
 def _follow(home: Home, task: Task, given: Given) -> int:
-    """Print new entries until the task has ended, or the reader of the output is gone."""
+    """Print new entries until the task has ended or the reader of the output exits."""
     batches = follow_transcript(
         home,
         task,

@@ -1,4 +1,4 @@
-"""`outlive wait`: block until tasks have ended, without polling."""
+"""`outlive wait`: wait until tasks have ended, without polling."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _STILL_RUNNING = 4
-_SLACK = 0.5  # the wait has its own timeout; this later alarm ends a pattern match that takes too long
+_SLACK = 0.5  # a wait ends at its own timeout; this later alarm only ends a pattern match that hangs
 
 
 def act(given: Given) -> int:
@@ -73,7 +73,8 @@ def _meant(home: Home, given: Given) -> list[Task]:
     if given.words:
         return find(home, given.words, launch_adopter)
     if given.group is not None:
-        # Include the tasks of the group that have ended, because a failed task decides the exit code.
+        # Include the tasks of the group that have ended already, because the exit code also depends on whether they
+        # failed.
         members = Selection(project=context.project(), group=given.group, session=given.session)
         return select_group(home, members, launch_adopter)
     return select(home, context.session_or_project(home, given.session).but(states=LIVE), launch_adopter)
@@ -131,7 +132,7 @@ def _wait_until(home: Home, tasks: list[Task], given: Given, departures: int) ->
 def _search(home: Home, task: Task, given: Given, departures: int) -> str | None:
     """Return the first line of the task's output that matches the pattern.
 
-    Returns None if the task ends or the time is up before a line matches.
+    Returns None if the task ends or the timeout passes before a line matches.
     """
     if given.timeout is not None:
         signal.signal(signal.SIGALRM, _time_is_up)

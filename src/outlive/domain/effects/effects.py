@@ -1,6 +1,7 @@
 """The data of a task's effects: its changes, and how certain they are.
 
-A window is a span in which a task had paths changed. Net changes are the changes that remain at the end.
+A window is a time span in which files differed from what a task had found. Net changes are the changes that remain
+at the end.
 """
 
 from __future__ import annotations

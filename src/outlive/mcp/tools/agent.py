@@ -57,12 +57,12 @@ class Agent(Arguments):
 
 
 def launch(call: Call, given: Agent, keep: timedelta | None = None) -> str:
-    """Launch an agent, and return the id of its task.
+    """Launch a background agent, and return the id of its task.
 
     Raises `RunRefused` if this server may not launch tasks.
     """
     check_may_run(call.caller, call.environ)
-    own_tasks(call, given.after)  # raises UnknownTask for tasks that the caller may not see
+    own_tasks(call, given.after)  # raises an error if the caller may not see one of the tasks
     resumed = None if given.resume is None else own_task(call, given.resume)
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
     return outlive.agent(
@@ -81,7 +81,7 @@ def launch(call: Call, given: Agent, keep: timedelta | None = None) -> str:
 
 
 def agent(call: Call, given: Agent) -> Answer:
-    """Launch an agent, and answer at once."""
+    """Launch a background agent, and reply at once."""
     task = find(call.home, [launch(call, given)], adopt)[0]
     head = f"Agent {task.id} ({task.launch.command.partition(': ')[0]}) is {task.state}. Go on with other work."
     more = "`wait`, `inbox` and `result` return its answer, and `transcript` returns what it said and did."

@@ -41,7 +41,7 @@ def effects(call: Call, given: EffectsOf) -> Answer:
             text=framed(f"What {task.id} has changed and not restored yet.", lines),
             document={"level": found.level, "windows": [window_document(window, now) for window in windows[:_MOST]]},
         )
-    # The document is limited, as in `show`, because clients give the whole document to the model.
+    # The JSON document is limited, as in the tool `show`, because clients give all of it to the model.
     document = effects_document(found, now, declared=declared_of(task))
     return Answer(text=framed(f"What {task.id} touched.", _lines(found, now)), document=document)
 

@@ -1,4 +1,4 @@
-"""The tool `hand_off`: the digest of background tasks for a session."""
+"""The tool `hand_off`: a summary of background tasks for a session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from outlive.service.sessions import hand_off as handing_off
 
 
 def hand_off(call: Call, _: Arguments) -> Answer:
-    """Return the digest. The notices in it do not count as presented."""
+    """Return the hand-off. The notices in it do not count as presented."""
     session = own_session(call)
     reconcile(call.home, utc_now(), None, adopt)
     seen = peek(call.home, session, call.caller.project)

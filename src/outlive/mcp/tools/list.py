@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from outlive.domain.tasks.task import Task
 
-# The text and the JSON of twenty tasks together must fit into 8 kB, because clients give the whole answer to the model.
+# The text and the JSON of twenty tasks together must fit into 8 kB, because clients give both to the model.
 _WIDTH, _NARROW = 50, 22
 State = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "lost"]
 
@@ -40,7 +40,7 @@ class List(Arguments):
 
 
 def list_tasks(call: Call, given: List) -> Answer:
-    """Return the selected tasks, newest first."""
+    """Return the tasks that the arguments select, newest first."""
     now = utc_now()
     selection = Selection(
         project=call.caller.project,
@@ -63,7 +63,7 @@ def list_tasks(call: Call, given: List) -> Answer:
 
 
 def short_document(task: Task, now: datetime) -> dict[str, object]:
-    """Return the fields of a task that help to choose a task.
+    """Return the fields of a task that help to choose one from a list.
 
     Long texts are shortened, and empty fields are left out. The tool `show` returns all fields.
     """
@@ -84,12 +84,12 @@ def short_document(task: Task, now: datetime) -> dict[str, object]:
 
 
 def short_line(task: Task, now: datetime) -> str:
-    """Return the line of one task in the list."""
+    """Return one line about a task, for the list."""
     return task_line(task, now, _cut(task.launch.description or task.launch.command, _WIDTH))
 
 
 def _cut(text: str, room: int) -> str:
-    """Return the beginning of a text, at most `room` bytes long as JSON."""
+    """Return the beginning of a text that takes at most `room` bytes as JSON."""
     line = one_line(text, room)
     while len(line.encode("utf-8", "replace")) + sum(map(line.count, '"\\')) > room:
         line = line[:-2] + "…"

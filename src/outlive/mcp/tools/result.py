@@ -24,10 +24,10 @@ def result(call: Call, given: OneTask) -> Answer:
 
 
 def result_of(call: Call, task: Task, *, is_asked_for: bool = True) -> Answer:
-    """Return the ending of a task as its notice describes it.
+    """Return how a task ended, in the words of its notice.
 
-    The task's notices are acknowledged, if the caller's session may acknowledge them. A caller that did not ask for the
-    ending gets only one line if the ending was reported before.
+    The task's notices are acknowledged, if the caller's session may acknowledge them. If the end was reported before
+    and the caller did not ask for it (`is_asked_for`), the result is only one line.
     """
     ending = read_ending(call.home, task.id, call.caller.session, call.caller.project)
     is_known = ending.was_told and not is_asked_for

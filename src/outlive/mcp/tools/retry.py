@@ -27,7 +27,7 @@ def launch(call: Call, given: OneTask, _: timedelta | None = None) -> str:
 
 
 def retry(call: Call, given: OneTask) -> Answer:
-    """Start a new attempt, and answer at once."""
+    """Start a new attempt of a task, and reply at once."""
     task = find(call.home, [launch(call, given)], adopt)[0]
     head = f"Task {task.id} is {task.state}, attempt {task.current.number}."
     return task_answer(call.home, task, f"{head} Its ending is recorded, and `wait` and `inbox` report it.")

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Notify, Task
     from outlive.sdk import outlive as sdk
 else:
-    # Type checkers read the type `Notify` from the domain module. At run time, the domain module has only the list of
-    # the type's values.
+    # Type checkers read the type `Notify` from the domain module. When the program runs, that module has only the list
+    # of the type's values.
     Notify = Literal[NOTIFY]
 
 MOST_INLINE = timedelta(seconds=45)
@@ -73,7 +73,7 @@ class Run(Arguments):
 
 
 def launch(call: Call, given: Run, keep: timedelta | None = None) -> str:
-    """Launch a task, and return its id once its record is on disk.
+    """Launch a task, and return its id. By then, the task is recorded on disk.
 
     Raises `RunRefused` if this server may not launch tasks.
     """
@@ -83,10 +83,10 @@ def launch(call: Call, given: Run, keep: timedelta | None = None) -> str:
 def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
     check_may_run(call.caller, call.environ)
     for name, room in given.slots.items():
-        slots(f"{name}={room}")  # raises the same error as the spawner, before a request is sent
+        slots(f"{name}={room}")  # raises an error for a wrong value early, before the spawner is asked to launch
     if wrong := [name for name in given.env if "=" in name]:
         raise UserError(f"{wrong[0][:40]!r} is not a name of a variable", "give a name without `=`")
-    own_tasks(call, [*given.after, *given.after_any])  # raises UnknownTask for tasks that the caller may not see
+    own_tasks(call, [*given.after, *given.after_any])  # raises an error if the caller may not see one of the tasks
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
     return outlive.run(
         given.command,
@@ -112,9 +112,9 @@ def shared_arguments(call: Call, given: Arguments, keep: timedelta | None) -> di
 
 
 def run(call: Call, given: Run) -> Answer:
-    """Launch a task, and answer at once.
+    """Launch a task, and reply at once.
 
-    With `wait`, the answer is how the task ended, if it ends in time.
+    With `wait`, the reply says how the task ended, if it ends in time.
     """
     patience = span_of(given.wait)
     if patience is not None and patience > MOST_INLINE:
@@ -140,9 +140,9 @@ def _launched(call: Call, task: Task) -> Answer:
 
 
 def span_of(text: str | None) -> timedelta | None:
-    """Convert a text such as `15m` to a span of time.
+    """Return the duration that a text such as `15m` stands for.
 
-    Raises `UserError` for a text that is not a span of time.
+    Raises `UserError` if the text is not a duration.
     """
     return None if text is None else parse_duration(text)
 

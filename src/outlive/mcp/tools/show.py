@@ -1,4 +1,4 @@
-"""The tool `show`: everything about one task."""
+"""The tool `show`: all that is known about one task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDE = 300
 
 
 def show(call: Call, given: OneTask) -> Answer:
-    """Return everything about one task."""
+    """Return all that is known about one task."""
     now, task = utc_now(), own_task(call, given.id)
     launch, attempt = task.launch, task.current
     effects = effects_of(call.home, task)

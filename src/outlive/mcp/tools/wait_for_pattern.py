@@ -1,4 +1,4 @@
-"""The wait for a line of output, for the tool `wait`."""
+"""The wait for a line of a task's output, for the tool `wait`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from outlive.domain.text.sanitize import from_json
 if TYPE_CHECKING:
     from outlive.mcp.tools.tool import Call
 
-# The additional time, in seconds, that the search process may take to start and to exit.
+# How many seconds longer the process that searches may take, to start and to exit.
 _MARGIN_S = 10
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise `UserError` for an invalid regular expression, or for a NUL byte in it."""
+    """Raise `UserError` if a text is not a regular expression or contains a NUL byte."""
     if "\0" in pattern:
         raise UserError("until has a NUL byte, which matches no line", "remove the NUL byte")
     try:
@@ -32,10 +32,10 @@ def check_pattern(pattern: str) -> None:
 def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> str | None:
     """Return the first line of a task's output that matches a pattern.
 
-    Returns None if the task ended or the time was up before a line matched.
+    Returns None if the task ended or the time was over before a line matched.
 
-    The search runs in a separate process, which runs `outlive wait`. In this process, a pattern that takes very long to
-    match would block every other call of the server. A separate process can be killed.
+    The search runs in a process of its own, which runs `outlive wait`. Some patterns take very long to match. In this
+    process, they would block all other calls, but another process can be killed.
     """
     words = ("wait", task, "--no-ack", "--json", "--timeout", f"{seconds:.3f}s", f"--until={pattern}")
     try:

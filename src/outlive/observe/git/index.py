@@ -28,7 +28,7 @@ _flags_at = Struct(">H").unpack_from
 
 
 class Entry(Value):
-    """The fields of one entry of an index."""
+    """The fields of one entry of a git index."""
 
     mode: int
     content: bytes
@@ -43,9 +43,9 @@ class Entry(Value):
 
 
 class Index(Value):
-    """The content of an index: the stamp, content id and flags of every path.
+    """The content of a git index: the stat fields, content id and flags of each path.
 
-    A stamp contains fields of a stat result, in the form of `object_ids.stamp_from`.
+    The stat fields are in the form of `object_ids.stamp_from`.
     """
 
     version: int
@@ -71,7 +71,10 @@ class Index(Value):
 
 
 def read_index(path: str, id_bytes: int = 20, until: float | None = None) -> Index:
-    """Return the index in a file. If there is no file, return an empty index."""
+    """Return the index in a file. If there is no file, return an empty index.
+
+    Reading stops with an error at the time `until`. `id_bytes` is the length of an object id.
+    """
     content = read_regular(path, _MOST_BYTES)
     if content is None:
         return Index(version=2, id_bytes=id_bytes, entries={})
@@ -96,13 +99,13 @@ def parse_index(content: bytes, id_bytes: int = 20, until: float | None = None) 
         raise Unknown("the index is damaged")
     entries, at = _read_entries(content, count, end, id_bytes, until, is_compressed=version == 4)
     _check_extensions(content, at, end)
-    if b"" in entries:  # only a split index has empty paths
+    if b"" in entries:  # only an index that git has split into two files has empty paths
         raise Unknown("the index is damaged")
     return Index(version=version, id_bytes=id_bytes, entries=entries)
 
 
 def _checked_id_bytes(content: bytes, told: int) -> int:
-    """Return the length of the index's object ids.
+    """Return the length of the object ids in a git index.
 
     An index without a checksum does not show this length. Then the result is `told`, the length that the caller
     expects. Raises Unknown if the checksum is wrong.
@@ -118,7 +121,7 @@ def _checked_id_bytes(content: bytes, told: int) -> int:
 def _read_entries(
     content: bytes, count: int, end: int, id_bytes: int, until: float | None, *, is_compressed: bool
 ) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
-    """Return the entries of an index, and the offset at which they end.
+    """Return the entries of a git index, and the offset at which they end.
 
     Versions 2 and 3 store whole paths, and pad each entry with one to eight zero bytes. Version 4 is compressed: it
     stores each path as a difference from the path before.
@@ -155,7 +158,7 @@ def _read_entries(
 
 
 def _read_flags(content: bytes, at: int) -> tuple[int, int]:
-    """Return the flags of an entry, and the offset at which the entry's path begins."""
+    """Return the flags of a git index entry, and the offset at which its path begins."""
     flags = _flags_at(content, at)[0]
     if flags & EXTENDED:
         return flags | _flags_at(content, at + 2)[0] << 16, at + 4
@@ -163,7 +166,7 @@ def _read_flags(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _varint(content: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a number that is encoded like a pack offset, and the position after it."""
+    """Return a number that is encoded like an offset in a git pack, and where it ends."""
     byte = content[at]
     number = byte & 0x7F
     while byte & 0x80:
@@ -176,7 +179,7 @@ def _varint(content: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _check_extensions(content: bytes, at: int, end: int) -> None:
-    """Raise Unknown for an extension that changes what the entries mean."""
+    """Raise Unknown for an extension that changes what the index entries mean."""
     while at + 8 <= end:
         name = content[at : at + 4]
         if name == b"link":

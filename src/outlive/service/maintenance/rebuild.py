@@ -64,7 +64,7 @@ def restored_sentences(restored: Sequence[str]) -> tuple[str, str]:
     tasks = "the record of one task" if len(restored) == 1 else f"the records of {len(restored):,} tasks"
     return (
         f"the ledger was moved away, deleted, replaced or damaged: {tasks} had to be restored from the tasks' files",
-        "an ending may be reported a second time; add missing sinks again",
+        "the end of a task may be reported a second time; the receivers of `outlive sink` may have to be added again",
     )
 
 

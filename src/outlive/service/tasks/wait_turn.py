@@ -101,9 +101,10 @@ def _take_turn(plan: Plan, held: HeldFiles, ready: int | None) -> NoReturn:
 
 
 def _try_turn(plan: Plan, held: HeldFiles, ready: int | None) -> Plan:
-    """Begin the attempt, end it, or sleep until it may begin.
+    """Try once to begin a queued attempt, to end it, or to sleep until it may begin.
 
-    Returns the plan if none of these steps is possible yet, so that the caller tries again.
+    Returns the attempt's plan if the attempt may not begin yet and there is no process to wait for. Then the caller has
+    to try again.
     """
     if (reason := _reason_to_end(plan, held)) is not None:
         _end(plan, held, reason, None, ready)
