@@ -1,4 +1,4 @@
-"""The base class of all adapters, and the classes of the errors that clients report.
+"""The base class of all adapters, and the classes of errors in their output.
 
 An adapter starts one agent client and reads the client's output. All code that is specific to a client is in the
 client's adapter. To add a client, add one module here and the client's name in `find_adapter`.
