@@ -33,7 +33,7 @@ def line(kind: str, text: str = "", **fields: Any) -> str:
 
 
 def launch_agent(bench: Bench, shell: str, prompt: str = "do it", *options: str) -> str:
-    """Launch an agent task whose client is a line of shell, and return its id."""
+    """Launch an agent task whose client is replaced by a shell command line, and return the id of the task."""
     settings = bench.root / "settings" / "outlive" / "config.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
     table = {"command": ["sh", "-c", shell], "session": "session", "model_arguments": ["{model}"]}

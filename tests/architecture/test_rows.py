@@ -1,4 +1,4 @@
-"""Every acceptance scenario that Outlive meets is named by an integration test."""
+"""A test that every acceptance scenario that Outlive meets is named by an integration test."""
 
 from __future__ import annotations
 

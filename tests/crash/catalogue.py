@@ -81,7 +81,7 @@ _ROOT: Final = Path(__file__).parents[2]
 
 
 def run_apart(names: Iterable[str]) -> list[Report]:
-    """Run sweeps and hunts in separate processes, on two CPUs."""
+    """Run all sweeps in separate processes, two at a time."""
     processors: SimpleQueue[int] = SimpleQueue()
     for processor in sorted(os.sched_getaffinity(0))[:2]:
         processors.put(processor)

@@ -1,6 +1,6 @@
-"""The invariants of a task after any kill, and the names under which their violations are reported.
+"""The rules that hold for a task after any kill, and a short name for each violation.
 
-The names are short and stable, because a planted bug must be reported under the name of the invariant that it breaks.
+The names do not change, because a planted bug must be reported under the name of the rule that it breaks.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ _SIGKILL = 9
 
 @dataclass(frozen=True)
 class Point:
-    """The known facts about a disturbed life: which processes were killed, and what keeper and command did."""
+    """What is known about a launch in which processes were killed: which ones, and what keeper and command did."""
 
     dead: frozenset[str]  # the roles of the killed processes
-    keeper_lived: bool = True  # whether the keeper started and was not disturbed; then it must settle the task itself
-    began: bool | None = None  # whether the command's exec was reached; None if that is not known
+    keeper_lived: bool = True  # whether the keeper was started and not killed, so that the keeper itself must settle the task
+    began: bool | None = None  # whether the command was executed, or None if this is not known
     startable: bool = True  # whether the command can be executed at all
 
 

@@ -1,7 +1,7 @@
-"""Planted bugs, such as a careful programmer could write, and the invariants that they break.
+"""Planted bugs, as a careful programmer could write them, and the names of the rules that they break.
 
-For each bug, the sweep must report the name of the broken invariant. A sweep without findings proves something only if
-it would have found these bugs.
+The search for each bug must end with the name of the broken rule. Only then do searches without a finding prove
+something.
 """
 
 import errno
@@ -30,12 +30,12 @@ from tests.crash.sweep import Sweep
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug, the sweep that shows it, and the name of the invariant that it breaks."""
+    """A bug, the sweep that must find it, and the name of the invariant that it breaks."""
 
     plant: Callable[[], object]
     sweep: Sweep
     caught_by: str
-    near: tuple[str, int] | None = None  # the name and index of the system call where the hunt begins
+    near: tuple[str, int] | None = None  # the name of a system call and its index, where the search begins
 
 
 def replace(owner: object, name: str, planted: object) -> None:
@@ -104,7 +104,7 @@ def tell_before_recording() -> None:
 
 
 def take_a_dead_witness_for_success() -> None:
-    """Plant a bug: an end that no process saw is settled with exit code 0."""
+    """Plant a bug: if no process saw the end of a command, its task is settled with exit code 0."""
     success = Evidence(kind="exited", seen_by="keeper", exit_code=0)
     replace(exit_watch, "_without_witness", lambda _: success)
 
@@ -143,7 +143,7 @@ def take_lost_for_never_begun() -> None:
 
 
 def write_the_record_in_two() -> None:
-    """Plant a bug: the exit record is written in two steps, and read without a checksum."""
+    """Plant a bug: the exit record is written in two steps, and it is read without a check of its checksum."""
     write, read = record.write_slot, record.read_slot
 
     def write_halves(fd: int, slot: "record.Slot", *, durable: bool = True, **fields: object) -> None:
@@ -162,9 +162,9 @@ def write_the_record_in_two() -> None:
 
 
 def inherit_nothing() -> None:
-    """Plant a bug: the keeper does not become a subreaper.
+    """Plant a bug: the keeper does not become the subreaper.
 
-    If the witness dies, the exit status of the command is then lost.
+    If the witness dies, the command's exit status is then lost.
     """
     replace(keeper, "become_subreaper", lambda: None)
 

@@ -31,7 +31,7 @@ FORK_EVENTS: Final = frozenset({1, 2, 3})  # fork, vfork, clone
 EVENT_STOP: Final = 128
 SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
 STOP_SIGNALS: Final = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
-_WAIT_ALL: Final = 0x40000000  # __WALL: wait also for threads, and for children whose end sends no SIGCHLD
+_WAIT_ALL: Final = 0x40000000  # __WALL: wait for threads too, and for children whose end sends no SIGCHLD
 
 # TRACESYSGOOD marks system call stops. TRACEFORK, TRACEVFORK and TRACECLONE attach the new process. TRACEEXEC
 # replaces the SIGTRAP of an exec. EXITKILL kills the tracees if the tracer dies.
@@ -105,7 +105,7 @@ def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) ->
             os.kill(os.getpid(), signal.SIGSTOP)
             os._exit(_exit_code(program))
         finally:
-            os._exit(71)  # after any exception, the child must not continue with the code of its parent
+            os._exit(71)  # After any exception, the child must not continue with the code of its parent.
     os.waitpid(pid, os.WUNTRACED)
     try:
         _ptrace(_SEIZE, pid, 0, _OPTIONS)
@@ -113,7 +113,7 @@ def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) ->
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise
-    os.kill(pid, signal.SIGCONT)  # the child still waits until the tracer resumes it
+    os.kill(pid, signal.SIGCONT)  # The child still waits until the tracer resumes it.
     return pid
 
 
@@ -130,16 +130,13 @@ def new_child(pid: int) -> int:
 
 
 def read_stop(pid: int) -> CallStop:
-    """Return the system call at which a tracee has stopped.
-
-    The next call of this function overwrites the result.
-    """
+    """Return the system call at which a traced process has stopped. The next call overwrites the returned object."""
     _ptrace(_GET_SYSCALL_INFO, pid, _stop_size, _stop_address)
     return _stop
 
 
 def skip_call(pid: int) -> None:
-    """At the entry of a system call, replace the call by number -1, which has no effect."""
+    """Let a process that enters a system call skip the call. The number of the call becomes -1, which has no effect."""
     _ptrace(_POKEUSER, pid, _X86_ORIG_RAX, 2**64 - 1)
 
 
@@ -237,10 +234,7 @@ def name_at(pid: int, stop: CallStop) -> str:
 
 
 def is_heap_call(name: str, stop: CallStop) -> bool:
-    """Return whether a system call was made by the memory allocator.
-
-    No other process can see such a call.
-    """
+    """Return whether a memory allocator made a system call. Such calls have no effect on other processes."""
     return name in _HEAP_CALLS or (name == "mmap" and bool(stop.args[3] & _MAP_ANONYMOUS))
 
 

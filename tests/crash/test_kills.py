@@ -35,26 +35,26 @@ def _points(found: dict[str, Report]) -> int:
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if not s.also and not s.errno])
 def test_no_single_kill_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """No guarantee is broken if one process is killed before any of its calls.
+    """If one process is killed before any of its calls, no guarantee is broken.
 
-    The command runs at most once, and its task has one ending, one notice and the true exit code. No ending stays
-    unreported. An ending is reported twice only under one notice id, and only if the first report was not recorded.
+    The command runs at most once, and its task has one ending, one notice and the true exit code. Every ending is
+    reported. It is reported twice only under one notice id, and only if the first report was not recorded.
     """
     assert not reports[name].violations, str(reports[name])
 
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if s.also])
 def test_no_double_kill_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """No guarantee is broken if two processes are killed at once.
+    """If two processes are killed at once, no guarantee is broken.
 
-    An ending may be lost only if keeper and witness are killed together.
+    The exit code may be lost only if keeper and witness are killed together.
     """
     assert not reports[name].violations, str(reports[name])
 
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if s.errno])
 def test_no_failing_disk_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """No guarantee is broken if one disk call fails, or if all later disk calls fail too.
+    """If one disk call fails, or all calls from one on, no guarantee is broken.
 
     Outlive may refuse a request, but must not contradict itself.
     """
@@ -63,27 +63,24 @@ def test_no_failing_disk_breaks_a_promise(reports: dict[str, Report], name: str)
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_sweep_hits_every_point(reports: dict[str, Report], name: str) -> None:
-    """Each point of a sweep is hit. A sweep that misses points proves nothing about them."""
+    """Each point of a sweep is reached. A sweep proves nothing about points that it does not reach."""
     report = reports[name]
     assert not report.missed, f"{report}\nmissed: {report.missed}"
     assert report.points >= report.expected
 
 
 def test_sweeps_have_at_least_a_thousand_points(reports: dict[str, Report]) -> None:
-    """All sweeps together have at least a thousand points, so that the documentation may state this number."""
+    """All sweeps together have at least a thousand points. The documentation states this number."""
     assert _points(reports) >= 1000
 
 
 def test_there_are_at_least_eight_planted_bugs() -> None:
-    """There are at least eight planted bugs.
-
-    Each check must have been seen failing, because otherwise it may check nothing.
-    """
+    """There are at least eight planted bugs, which show that the sweeps can find a bug."""
     assert len(MUTANTS) >= 8
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_caught_by_name(hunts: dict[str, Report], name: str) -> None:
-    """The sweep for a planted bug reports the name of the invariant that the bug breaks."""
+    """The sweep for each planted bug finds the bug, and names the invariant that the bug breaks."""
     report = hunts[name]
     assert any(MUTANTS[name].caught_by in text for text in report.violations), str(report)

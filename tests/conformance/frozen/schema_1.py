@@ -236,7 +236,7 @@ def record(path: str) -> None:
         ledger.start("tlost222", 2, _SETTLED + _SECOND)
         ledger.add_evidence("tlost222", 1, _EXITED, _SETTLED + 5 * _SECOND)
         read_result(ledger, "tended22", "s-1")
-    # Copy the log into the file, because only the file is kept.
+    # Copy the write-ahead log into the database file, because only this file is kept.
     connection = apsw.Connection(path)
     # `wal_checkpoint()` does nothing on a connection that has not read yet, and reports no error.
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -85,7 +85,7 @@ def test_killed_task_is_lost_when_its_bundle_is_deleted(bench: Bench, deleted: s
 def test_cancel_of_an_outer_task_spares_an_inner_task_whose_keeper_was_killed(
     bench: Bench, shot: tuple[str, ...]
 ) -> None:
-    """A cancel of the outer task does not end the processes of an inner task. The inner task ends by itself."""
+    """If a task inside another task has lost its keeper, a cancel of the outer task does not end its processes."""
     inner_call = " ".join(bench.command("run", "--", "sh", "-c", "'while ! [ -e go ]; do sleep 0.05; done; exit 5'"))
     outer = bench.launch(f"{inner_call} > inner; sleep 60")
     path = bench.project / "inner"
@@ -96,7 +96,7 @@ def test_cancel_of_an_outer_task_spares_an_inner_task_whose_keeper_was_killed(
     assert is_alive(command)
     (bench.project / "go").touch()
     bench.run("wait", inner)
-    # Only newer kernels report the exit code of a process that is no child of the keeper.
+    # Only newer kernels report the exit code of a process to a keeper that is not its parent.
     assert bench.show(inner)["exit_code"] in ((5,) if shot == ("keeper",) else (5, None))
 
 

@@ -28,7 +28,7 @@ CODEX_BOXED = {"x-codex-turn-metadata": {"session_id": "codex-session-1", "sandb
 def test_run_tool_is_refused_when_the_clients_shell_may_be_restricted(
     bench: Bench, env: dict[str, str], meta: dict[str, Any] | None, why: str
 ) -> None:
-    """The error gives the reason and the next step, and no task is launched."""
+    """`run` is refused if the client's shell may be restricted. The error gives the reason and the next step."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy", env) as client:
@@ -46,7 +46,7 @@ def test_run_tool_is_refused_when_the_clients_shell_may_be_restricted(
 
 
 def test_run_tool_is_refused_over_http(bench: Bench) -> None:
-    """The tool launches no task, because the server does not know which client calls."""
+    """`run` is refused over HTTP, because the server does not know which client calls."""
     server = HttpServer(bench)
 
     async def steps() -> None:

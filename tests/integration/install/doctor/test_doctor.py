@@ -1,4 +1,4 @@
-"""The doctor: it tries the installed configuration, and reports what prevents a delivery path from working."""
+"""The doctor tries out the installed configuration, and reports what keeps notices from reaching a client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def user(bench: Bench, tmp_path: Path) -> Path:
     """Set a home directory for the commands of the test, and a long deadline for the hooks."""
     home = tmp_path / "user"
     home.mkdir()
-    # PATH contains no client, because a client that is installed on this machine would change the findings.
+    # PATH has no client. A client that is installed on this machine would change the findings.
     bench.env.update(HOME=str(home), OUTLIVE_HOOK_DEADLINE_S=str(PATIENCE_S), PATH="/usr/bin:/bin")
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"):
         bench.env.pop(name, None)
@@ -30,7 +30,7 @@ def user(bench: Bench, tmp_path: Path) -> Path:
 
 
 def examined(bench: Bench, client: str) -> dict[str, Any]:
-    """Return the doctor's findings about a client, by delivery path."""
+    """Return the doctor's findings about a client, for each way of delivering notices."""
     found = bench.json("doctor", "--client", client)["findings"]
     return {each["what"]: each for each in found if each["of"] == client}
 
@@ -45,7 +45,7 @@ def test_doctor_reports_every_path_that_works(bench: Bench, user: Path, client: 
     bench.ok("install", "--client", client, "--yes")
     found = examined(bench, client)
     works = {what: each["works"] for what, each in found.items()}
-    woken = ("claude", "opencode")  # for other clients, only a run of the client can show whether it wakes a session
+    woken = ("claude", "opencode")  # For other clients, only a run of the client itself can show whether Outlive can wake a session.
     assert works == {
         "hooks": None,
         "launch": True,
@@ -96,7 +96,7 @@ def test_doctor_reports_a_configuration_that_cannot_be_read(bench: Bench, user: 
 def test_doctor_checks_the_settings_file(
     bench: Bench, user: Path, text: str | None, works: bool | None, why: str
 ) -> None:
-    """A settings file with an error is a failed check, with the line and a hint."""
+    """If the settings file has an error, the doctor reports a failed check with the line and a hint."""
     file = user / ".config" / "outlive" / "config.toml"
     file.parent.mkdir(parents=True, mode=0o700)
     if text is not None:
@@ -199,7 +199,7 @@ def test_run_warns_of_a_sandbox_that_will_kill_the_task(bench: Bench, tmp_path: 
 def test_run_warns_of_a_pid_namespace_that_ends_with_the_launch(
     bench: Bench, words: tuple[str, ...], first: str | None
 ) -> None:
-    """`run` warns if its PID namespace contains only `run` and the shells that started it.
+    """`run` warns if its PID namespace has no processes but `run` and its shells, because it ends with them.
 
     It does not warn if another program runs in the namespace, because that program may keep the namespace alive.
     """
