@@ -60,7 +60,10 @@ def test_run_tool_is_refused_over_http(bench: Bench) -> None:
 
 
 def test_run_tool_launches_for_codex_in_its_session_and_directory(bench: Bench) -> None:
-    """Session, sandbox and directory come with each call. In this test, the sandbox is off."""
+    """For Codex, `run` launches a task in the session and directory that Codex sends with each call.
+
+    Codex also sends its sandbox setting. In this test, the sandbox is off.
+    """
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     meta = {**CODEX_FREE, "codex/sandbox-state-meta": {"sandboxCwd": elsewhere.as_uri()}}
@@ -76,7 +79,10 @@ def test_run_tool_launches_for_codex_in_its_session_and_directory(bench: Bench) 
 
 
 def test_run_tool_launches_for_claude_unless_settings_restrict_its_shell(bench: Bench) -> None:
-    """The task gets the session and the project of the server's environment."""
+    """For Claude Code, `run` launches a task unless settings restrict the client's shell.
+
+    The task gets the session and the project from the server's environment.
+    """
     claude = types.Implementation(name="claude-code", version="2.1.325")
     home = bench.root / "home"
     env = {
@@ -108,7 +114,7 @@ def test_run_tool_launches_for_claude_unless_settings_restrict_its_shell(bench: 
 
 
 def test_retry_tool_is_refused_when_the_run_tool_is_refused(bench: Bench) -> None:
-    """No second attempt is started, because a retry launches a command, as `run` does."""
+    """Where `run` is refused, `retry` is refused, too, because it also launches a command."""
     task = bench.launch("true")
     bench.ok("wait", task)
 

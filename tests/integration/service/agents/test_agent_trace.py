@@ -1,4 +1,4 @@
-"""The trace of an agent task: why each model was chosen, and how each attempt ended."""
+"""What the trace of an agent task records: why each model was chosen, and how each attempt ended."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 
 def test_drift_covers_written_files_outside_of_a_repository(bench: Bench, lasting: Path) -> None:
-    """Without a repository, drift names files that the task wrote and that changed after the task."""
+    """Without a repository, drift has files that the task wrote and that changed after the task."""
     task = bench.launch("echo x > kept; echo x > changed; echo x > removed", "--cwd", str(lasting))
     bench.run("wait", task)
     assert bench.show(task)["drift"]["moved"] is False
@@ -49,7 +49,7 @@ def test_commits_after_the_task_are_drift(bench: Bench, repo: Path) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_git_status_after_the_task_is_no_drift(bench: Bench) -> None:
-    """A `git status` after the task is not reported as drift, although it writes into the git directory."""
+    """`git status` after the task causes no drift, although it writes into the git directory."""
     task = bench.launch("git stash push -q; sleep 0.3; git stash pop -q", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     wait_until(lambda: bench.show(task)["effects"]["unattributed"] is not None, "the last snapshot")
@@ -113,9 +113,9 @@ def test_file_open_in_a_process_left_running_is_a_gap(bench: Bench, repo: Path, 
 
 
 def test_change_after_a_short_command_is_drift(bench: Bench, repo: Path) -> None:
-    """A change after a very short command is reported as drift.
+    """A change after a very short command is reported as drift, found by the file's time.
 
-    The command ended before the first snapshot, so there is no list of files, and the file's time shows the change.
+    The command ended before the first snapshot, so there is no list of files.
     """
     begin(bench, "s-1")
     task = bench.launch("cat other.py", "--session", "s-1")
@@ -138,7 +138,7 @@ def test_notice_says_that_drift_is_unknown(bench: Bench, repo: Path) -> None:
 
 
 def test_change_after_the_ending_is_no_effect_of_the_task(bench: Bench, repo: Path) -> None:
-    """A change that a caller makes after `wait` is no effect of the task, even if the task left a process running."""
+    """A caller's change after `wait` is no effect of the task, even if the task has left a process running."""
     task = bench.launch(f"echo 1 > other.py; sleep 0.1; git checkout -q other.py; ({until('go')}) & echo done")
     bench.run("wait", task)
     (repo / "other.py").write_text("by hand\n")
@@ -148,7 +148,7 @@ def test_change_after_the_ending_is_no_effect_of_the_task(bench: Bench, repo: Pa
 
 
 def test_write_of_an_orphaned_process_has_a_command_line(bench: Bench, repo: Path) -> None:
-    """A write by a subshell that outlives its script is attributed to the command line of the script."""
+    """A write by a subshell that outlives its script is listed with the command line of the script."""
     text = "{ while [ ! -e go ]; do sleep 0.05; done; echo late > other.py; while [ -e go ]; do sleep 0.05; done; } & :"
     task = bench.launch(text)
     bench.run("wait", task)
@@ -189,9 +189,9 @@ for name in ("a.py", "", "b.py", "other.py"):
 @pytest.mark.usefixtures("repo")
 @pytest.mark.parametrize("pause", ["0.02", "0.2"])
 def test_write_is_attributed_to_the_process_that_has_the_id_at_the_time(bench: Bench, pause: str) -> None:
-    """If a process id is reused, each write is attributed to the process that had the id at the time of the write.
+    """If a process id is reused, each write is listed with the process that had the id at that time.
 
-    This also holds if the observer has a cached descriptor of the earlier process.
+    This also holds if the observer still has a descriptor of the earlier process.
     """
     (bench.root / "numbers.py").write_text(SAME_NUMBER)
     task = bench.launch(f"exec {sys.executable} -B ../numbers.py {pause}")
