@@ -1,7 +1,4 @@
-"""The demo, run as a new user runs it.
-
-It succeeds, and reports no known fact as unknown.
-"""
+"""The demo, run as a new user runs it."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_server_sends_no_document_when_the_client_would_hide_the_text(bench: Ben
 
 
 def test_http_server_serves_only_callers_with_its_token(bench: Bench, server: HttpServer) -> None:
-    """Requests without the token, for another host name, or from a web page of another origin are refused."""
+    """The HTTP server refuses requests without its token, for another host name, or from a foreign web page."""
     right = {"Authorization": f"Bearer {server.token}", "Accept": "application/json, text/event-stream"}
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}

@@ -43,7 +43,7 @@ async def use_every_tool(client: Client, bench: Bench) -> None:
     assert document_of(await client.call_tool("result", {"id": task}))["exit_code"] == 0
     assert document_of(await client.call_tool("show", {"id": task}))["moves"]
     assert document_of(await client.call_tool("effects", {"id": task}))["level"]
-    assert document_of(await client.call_tool("inbox", {}))["notices"] == []  # Calling `result` has acknowledged the notice.
+    assert document_of(await client.call_tool("inbox", {}))["notices"] == []  # `result` has acknowledged the notice
     failing = document_of(await client.call_tool("run", {"command": ["sh", "-c", "exit 3"]}))["id"]
     await anyio.to_thread.run_sync(lambda: bench.run("wait", "--no-ack", failing))
     answer = await client.call_tool("inbox", {})
