@@ -277,7 +277,7 @@ def test_line_of_ten_megabytes_changes_no_answer(client: str, filling: str) -> N
 
 
 def test_line_beyond_the_limit_is_dropped_and_later_lines_are_read() -> None:
-    """A line above the limit is dropped, and the lines after it are read, both in pieces and at once."""
+    """A line above the size limit is dropped, and later lines are read, however many bytes are read at a time."""
     printed = b" " * LONGEST_LINE + stream("claude", "flood").splitlines(True)[2] + stream("claude", "answer")
     reader = new_reader("claude")
     for at in range(0, len(printed), 1 << 20):
@@ -289,7 +289,7 @@ def test_line_beyond_the_limit_is_dropped_and_later_lines_are_read() -> None:
 
 @pytest.mark.parametrize("levels", [300, 100_000])
 def test_line_that_is_nested_too_deeply_is_passed_over(levels: int) -> None:
-    """A line that is nested too deeply to be written as JSON again gives no event."""
+    """A line that is nested too deeply to be written as JSON again is ignored."""
     events: list[Any] = []
     given = "[" * levels + "]" * levels
     line = f'{{"type":"tool_use","tool_name":"t","tool_id":"1","parameters":{given}}}\n'
