@@ -45,7 +45,7 @@ def launch_agent(bench: Bench, shell: str, prompt: str = "do it", *options: str)
 
 
 def _inline(value: object) -> str:
-    """Return a value as TOML in one line."""
+    """Return a value in TOML's notation, without a line break."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_inline(each)}" for key, each in value.items()) + " }"
     return json.dumps(value)

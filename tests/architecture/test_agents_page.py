@@ -30,7 +30,7 @@ def test_page_shows_the_commands_that_its_script_runs() -> None:
 
 
 def test_outputs_of_the_page_name_no_directory_of_the_machine_that_wrote_them() -> None:
-    """Temporary and home directories are replaced, and so is the name of the machine."""
+    """The outputs contain no temporary or home directory, and no id of the machine that wrote them."""
     outputs = "".join(re.findall(r"```console\n(.*?)```\n", PAGE.read_text(), re.DOTALL))
     assert "/home/u/.local/state/outlive/MACHINE/worktrees/" in outputs
     assert re.findall(r"/(?:tmp|root)/|\b[0-9a-f]{32}\b", outputs) == []

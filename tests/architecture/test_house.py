@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def test_source_follows_the_rules_for_names_and_docstrings() -> None:
-    """No package has too many modules, module names are unique and meaningful, and first lines have the right form."""
+    """Packages are small, module names are unique and say something, and docstrings have the right first lines."""
     assert findings(SRC) == []
 
 

@@ -43,7 +43,7 @@ def required(name: str, extras: frozenset[str]) -> set[str]:
         try:
             texts = metadata.requires(current[0]) or []
         except metadata.PackageNotFoundError:
-            continue  # The tests do not install the packages of the extra `bench`, but their versions must be pinned too.
+            continue  # The tests do not install the packages of the extra `bench`, but they must be pinned too.
         for text in texts:
             wanted = Requirement(text)
             marker = wanted.marker

@@ -188,7 +188,7 @@ def test_session_that_two_clients_have_open_is_woken_in_the_surviving_client(cla
 
 
 def test_idle_session_is_woken_by_a_hook_when_its_settings_hold_messages(claude: Claude, tmp_path: Path) -> None:
-    """With the setting `hold`, messages to a session are kept back. Then a hook reports the ending, and only once."""
+    """If the setting `hold` keeps messages back from a session, a hook reports the task's ending, and only once."""
     claude.configure()
     settings = claude.home / ".claude/settings.json"
     settings.write_text('{"crossSessionInbound": "hold"}')
@@ -376,7 +376,7 @@ def test_run_tool_is_refused_to_an_agent_without_a_shell(claude: Claude, has_lis
 
 
 def test_background_shell_of_a_killed_client_is_reported_to_the_next_session(claude: Claude, tmp_path: Path) -> None:
-    """The background shell of a killed client is reported to the next session while it runs, and then once as lost."""
+    """The background shell of a killed client is reported to the next session as running, and later once as lost."""
     claude.install()
     session, go = new_session(), tmp_path / "go"
     claude.bench.env["OUTLIVE_GRACE_S"] = "0"

@@ -39,9 +39,9 @@ def answers(answering: Rig) -> Rig:
 
 
 def launching(rig: Rig, command: str) -> Callable[[Asked], list[Reply]]:
-    """Return a model that launches a task on request, and in later replies says whether it saw the ending.
+    """Return a model that launches a task on request, and later says whether a request contained the task's ending.
 
-    The model says `heard` if it saw the ending, and otherwise `idle`. It does not answer a prompt with "die" in time.
+    The model says `heard` if it did, and otherwise `idle`. It replies too late to a prompt with "die".
     """
 
     def answer(asked: Asked) -> list[Reply]:
@@ -81,9 +81,9 @@ def end_the_task(rig: Rig, terminal: Terminal, go: Path, task: str) -> Asked:
 
 
 def test_endings_of_a_killed_session_are_reported_once_to_its_successor(answers: Rig, tmp_path: Path) -> None:
-    """The hand-off to the session that continues a killed session names two endings, and neither is repeated.
+    """If a session was killed, the hand-off to the session that continues it has two endings, each once.
 
-    One task was launched with the shell tool, and one by MCP.
+    One of the two tasks was launched with the shell tool, and the other by MCP.
     """
     rig, go = answers, tmp_path / "go"
 
@@ -156,7 +156,7 @@ def test_sessions_of_two_projects_receive_only_their_own_endings(answers: Rig) -
 
     rig.model.answer = answer
     first = rig.ask("aardvark")
-    wait_until(lambda: rig.model.asked, "the first request")  # The first starts of two clients must not overlap, because one of them may then fail.
+    wait_until(lambda: rig.model.asked, "the first request")  # two first starts at once may fail
     second = rig.ask("badger", cwd=other)
     rig.finish(first)
     rig.finish(second)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Launch
     from outlive.service.notices import inbox
 
-MINTED = "0b8f6b1e-6a4c-4d1b-9d6e-2f3a"  # A client generates such an id. The session with this id is the same in every project.
+MINTED = "0b8f6b1e-6a4c-4d1b-9d6e-2f3a"  # An id of this form means the same session in every project.
 _HERE = f"{boot_id()} {pid_namespace()}"
 ENDINGS: dict[str, tuple[Evidence, Intent | None]] = {
     "succeeded": (exited(0), None),

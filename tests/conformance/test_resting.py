@@ -114,7 +114,10 @@ def test_settle_compiles_no_statement_after_getting_ready(path: str) -> None:
 
 
 def test_resting_ledger_blocks_no_writer_and_no_checkpoint(path: str) -> None:
-    """A resting ledger holds no lock, because its keeper may rest for days or be stopped."""
+    """A ledger that is open and not in use holds no lock, so it blocks neither a writer nor a checkpoint.
+
+    A keeper may keep such a ledger open for days.
+    """
     ledger = SqliteLedger(path, NOW)
     ledger.get_ready_to_settle()
     ledger.rest()

@@ -595,5 +595,5 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
 
 def test_every_ending_is_presented_to_its_recipient_once() -> None:
-    """The recipient is the launching session while it lives, otherwise the first living session that continues it."""
+    """Each ending is presented once: to the launching session, or else to the first living one that continues it."""
     run_state_machine_as_test(SessionsInAnyOrder, settings=settings(stateful_step_count=30, deadline=None))

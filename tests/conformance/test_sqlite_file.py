@@ -128,7 +128,7 @@ def test_log_stays_short_over_many_short_connections(path: str) -> None:
 
 @pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 99])
 def test_ledger_of_a_newer_schema_is_left_unchanged(path: str, version: int) -> None:
-    """Opening raises `NewerLedger` with the schema's number, and no byte of the file changes."""
+    """Opening a ledger with a newer schema raises `NewerLedger`, and changes no byte of the file."""
     with opened(path) as ledger:
         ended(ledger)
     connection = apsw.Connection(path)

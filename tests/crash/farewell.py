@@ -1,7 +1,8 @@
-"""A sweep over a process that ends a session and is killed, before another process ends the session again.
+"""Sweeps that kill a process while it ends a session.
 
-The session has a foreground and a background task, and the background task must survive. All steps run in one process
-tree: the process that launched the two tasks forks the process that is killed, and then a process that is not killed.
+Then another process ends the session again. The session has a foreground and a background task, and the background task
+must survive. All steps run in one process tree. The process that launched the tasks forks the process that is killed,
+and then a process that is not killed.
 """
 
 import os

@@ -27,13 +27,13 @@ class Point:
     """What is known about a launch in which processes were killed: which ones, and what keeper and command did."""
 
     dead: frozenset[str]  # the roles of the killed processes
-    keeper_lived: bool = True  # whether the keeper was started and not killed, so that the keeper itself must settle the task
+    keeper_lived: bool = True  # whether the keeper was started and not killed; it must then settle the task
     began: bool | None = None  # whether the command was executed, or None if this is not known
     startable: bool = True  # whether the command can be executed at all
 
 
 def point_of(after: Aftermath, failing: str | None, *, startable: bool) -> Point:
-    """Return the known facts about a disturbed launch, read from its trace."""
+    """Return what is known about a launch in which a process was killed or a call failed, read from its trace."""
     trace = after.trace
     dead = frozenset(role for role, code in trace.exits.items() if code == -_SIGKILL)
     began: bool | None = after.ran[0] > 0
@@ -50,7 +50,7 @@ def point_of(after: Aftermath, failing: str | None, *, startable: bool) -> Point
 
 
 def violations(after: Aftermath, point: Point) -> list[str]:
-    """Return the names of all invariants that a disturbed life has broken."""
+    """Return the names of all rules that do not hold after a launch in which a process was killed or a call failed."""
     return [
         *_of_processes(after, point),
         *(f"{text} (after the point)" for text in _of_notices(after.found)),

@@ -281,6 +281,6 @@ def _make_small_and_fast() -> None:
     Deadlines are not changed. The search for orphans of a dead task usually examines every process of the machine. Here
     it examines two processes.
     """
-    settle._TIDIES_ONE_IN = 1 << 60  # Never tidy up, because tidying depends on the random task id and would change the trace.
+    settle._TIDIES_ONE_IN = 1 << 60  # Never tidy up. The random task id decides this, and would change the trace.
     time.sleep = lambda seconds: _sleep(float(seconds) / _HURRY)
     process_tree._all_pids = lambda: [1, os.getpid()]

@@ -182,7 +182,7 @@ def answer_a_dead_launcher() -> None:
 
 
 def believe_a_failed_commit() -> None:
-    """Plant a bug: an error of COMMIT is taken as proof that no row was written."""
+    """Plant a bug: if COMMIT reports an error, the keeper assumes that no row was written. A row may have been."""
     attempt = start_attempt.new_attempt
 
     def enqueue(home: Home, launch: Launch, now: datetime, *_: object) -> Task:

@@ -1,11 +1,11 @@
 """The ptrace(2) calls that the crash harness needs, and the names of system calls.
 
-Only this module uses the kernel's tracing interface. `tree` decides what to do with a tracee. Tracees are seized
-(PTRACE_SEIZE) instead of using PTRACE_TRACEME, for three reasons. The harness can distinguish a job-control stop from
-the signal that caused it. It can leave a tracee stopped. The new children of a seized tracee report an event, and not a
-SIGSTOP, which could also come from another sender.
+Only this module uses the kernel's tracing interface. The module `tree` decides what to do with a traced process. The
+harness attaches with PTRACE_SEIZE and not with PTRACE_TRACEME, for three reasons. It can then distinguish a job-control
+stop from the signal that caused it. It can leave a process stopped. A new child of a traced process reports an event,
+and not a SIGSTOP that could also come from another sender.
 
-Reading a call works on every architecture. Failing a call needs registers, and is written for x86-64 only.
+The number of a call can be read on every architecture. Letting a call fail needs registers, and works on x86-64 only.
 """
 
 import ctypes

@@ -202,10 +202,7 @@ def test_fail_at_refuses_the_name_of_an_unknown_call() -> None:
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_detached_grandchild_is_followed_and_waited_for(tmp_path: Path, killed: bool) -> None:
-    """A detached grandchild is traced and waited for.
-
-    It has its own session and no open descriptors, and outlives its parents.
-    """
+    """A process is traced and waited for even if it is detached, has no open descriptors and outlives its parents."""
 
     def grandchild(driver: int) -> None:
         os.setsid()

@@ -1,11 +1,11 @@
-"""Run a function as a traced process tree, and kill a process or fail a system call in it.
+"""Run a function as a traced process tree, and kill a process or let a system call fail in it.
 
 A process is named by its role, which follows the forks: "0" runs the function, "0.0" is its first child, and "0.0.1" is
 the second child of "0.0". Process ids change from run to run, and roles do not.
 
-A point is a number of calls of one role. Two kinds of call do not count. Calls of the memory allocator (brk, anonymous
-mmap and the like) depend on what the parent allocated before, and no other process can see them. A call that the kernel
-restarts after a signal is counted once, because an interruption depends on timing.
+A point is a number of calls of one role. Two kinds of call are not counted. Calls of the memory allocator (brk,
+anonymous mmap and the like) depend on what the parent allocated before, and no other process can see them. A call that
+the kernel restarts after a signal is counted once, because the time of the signal varies.
 """
 
 import multiprocessing
@@ -47,7 +47,7 @@ class FailAt:
 
     role: str
     call: int
-    names: frozenset[str]  # Only calls of these names are counted, including calls of the memory allocator if they are named.
+    names: frozenset[str]  # Only calls of these names are counted, even calls of the memory allocator.
     errno: int
     persistent: bool = False  # whether every later call in `names` fails too
 
@@ -119,7 +119,7 @@ class _Tracer:
         for process in self.processes.values():
             last = ptrace.current_call(process.pid) or ptrace.name_of(process.last_number)
             self.trace.hung.setdefault(process.role, last)
-            with suppress(ProcessLookupError):  # This thread was ended, because another thread of its process called exec.
+            with suppress(ProcessLookupError):  # Another thread of the process called exec, which ended this thread.
                 os.kill(process.pid, signal.SIGKILL)
 
     def _adopt(self, pid: int, parent: _Process | None) -> None:

@@ -373,7 +373,7 @@ def test_state_directory_is_refused_while_another_mount_uses_it(bench: Bench, ov
 def test_state_directory_is_refused_when_processes_outside_a_container_may_use_it(
     bench: Bench, overlay: Overlay
 ) -> None:
-    """In a container, commands are refused, because the host may use the state directory through another mount."""
+    """In a container, commands are refused if the host may use the state directory through another mount."""
     bench.launch("true", env={"OUTLIVE_HOME": str(overlay.upper / "state")})
     contained = ["unshare", "-pf", "--mount-proc"]
     if subprocess.run([*contained, "true"], capture_output=True, check=False).returncode:

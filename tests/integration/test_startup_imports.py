@@ -34,7 +34,7 @@ EXPENSIVE = frozenset(
 
 
 def imported(bench: Bench, *words: str, given: str = "") -> list[str]:
-    """Return the modules that a call of the command line imports, besides those of Python's own start."""
+    """Return the modules that a call of the command line imports, without those that Python needs to start."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", *bench.command(*words)[1:]],
         input=given,

@@ -269,7 +269,7 @@ def test_queued_task_runs_when_the_installation_changes(bench: Bench, installati
 def test_queued_task_runs_when_its_keeper_slept_before_the_modules_moved(
     bench: Bench, installation: Installation
 ) -> None:
-    """A keeper of the first version wakes by the former name of a function, and its task runs."""
+    """If a keeper sleeps during an upgrade, it wakes by a function's former name, and its task runs."""
     sleep = installation.place / "outlive" / "keeper" / "hibernate.py"
     text = sleep.read_text()
     _replace(sleep, text[: text.index("sys.path[:0]")] + FORMER_WAKE + text[text.index('""".replace(') :])
@@ -438,7 +438,7 @@ def test_waiting_commands_answer_when_the_installation_changes(
 def test_followed_inbox_prints_a_later_ending_when_the_installation_changes(
     bench: Bench, installation: Installation, how: str
 ) -> None:
-    """After the change, `inbox --follow` also adopts a task whose keeper was killed."""
+    """If Outlive is upgraded or deleted, `inbox --follow` still prints later endings, even without a keeper."""
     begin(bench, "s-1")
     task = bench.launch(f"{until('go')}; exit 3", "--session", "s-1")
     follower = installation.start("inbox", "--session", "s-1", "--follow", "--json")

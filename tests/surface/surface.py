@@ -149,10 +149,7 @@ def ledger_schema() -> str:
 
 @dataclasses.dataclass
 class Scenario:
-    """The results of one run of the real commands.
-
-    They are the keys of JSON documents, the names of files, and the configuration of clients.
-    """
+    """The results of one run of the real commands: keys of JSON documents, file names and configurations."""
 
     json_keys: str
     names_on_disk: str

@@ -82,7 +82,7 @@ def test_blocking_command_ends_when_its_reader_has_gone(
 
 
 def test_wait_with_stdout_in_a_file_ends_when_the_reader_of_stderr_has_gone(bench: Bench, tmp_path: Path) -> None:
-    """`wait` with stdout in a file, as in `ssh host 'outlive wait ID > file'`, exits with 4 when stderr is closed."""
+    """`wait` with stdout in a file, as in `ssh host 'outlive wait ID > file'`, exits with 4 if stderr is closed."""
     task = bench.launch("sleep 600")
     with (tmp_path / "out").open("w") as file:
         assert ends_without_reader(bench, ("wait", task), pipe(), file.fileno()) == 4

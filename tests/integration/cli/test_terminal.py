@@ -201,7 +201,7 @@ def test_run_wait_prints_no_empty_line_when_a_task_has_no_output(bench: Bench) -
 
 
 def test_wait_shows_no_progress_without_a_terminal(bench: Bench) -> None:
-    """Programs that read the output get one line with the ending."""
+    """Without a terminal, `wait` prints one line with the ending and no progress. A program may read the output."""
     done = bench.run("wait", bench.launch("sleep 1.3"))
     assert done.stderr == ""
     assert done.stdout.count("\n") == 1
@@ -341,10 +341,7 @@ def test_ids_may_stand_after_two_dashes(bench: Bench) -> None:
 
 
 def test_run_suggests_a_shell_line_when_a_program_name_has_blanks(bench: Bench) -> None:
-    """The hint gives the words as one shell line.
-
-    `run -- 'make test'`, for example, searches for a program with a blank in its name.
-    """
+    """If a program's name contains a blank, as in `run -- 'make test'`, the hint shows the words as a shell line."""
     done = bench.run("run", "--", "echo 'a b' && true")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("""outlive run 'echo '"'"'a b'"'"' && true'""")

@@ -82,7 +82,7 @@ def test_session_start_calls_no_fsync_when_there_is_nothing_to_report(bench: Ben
 
 
 def test_tool_hook_parses_no_command_while_running_tasks_changed_nothing(bench: Bench) -> None:
-    """While running tasks changed no file, a tool hook imports neither the effects nor the command parser."""
+    """If running tasks have changed no file, a tool hook does not import the code that parses commands."""
     launch(bench, until("go"))
     loaded = subprocess.run(
         [sys.executable, "-X", "importtime", *bench.command("hook", "claude", "PreToolUse")[1:]],

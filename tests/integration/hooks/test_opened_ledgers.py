@@ -115,9 +115,9 @@ def test_hook_opens_the_ledger_at_most_once_while_a_task_runs(bench: Bench, even
 
 
 def test_hook_opens_the_ledger_once_more_when_it_forks_a_keeper(bench: Bench) -> None:
-    """A hook that forks a keeper opens the ledger a second time.
+    """A hook that starts a keeper opens the ledger twice.
 
-    It closes the ledger before the fork, because a keeper must not inherit it.
+    It closes the ledger before the fork, so that no keeper inherits it.
     """
     task = launch(bench, until("go"))
     bench.kill(task, "keeper", "witness")

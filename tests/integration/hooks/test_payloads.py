@@ -144,7 +144,7 @@ def test_hook_reads_a_payload_of_3_mb_and_refuses_one_of_17_mb(bench: Bench) -> 
 def test_hook_reports_endings_when_another_field_has_a_lone_surrogate(
     bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
-    """If a field has a lone surrogate, which cannot be stored, the hook prints one line and reports the ending."""
+    """If a field has a lone surrogate, which cannot be encoded, the hook prints one line and reports the ending."""
     ended(bench)
     launch(bench, "sleep 60")
     done = call(bench, "claude", event, **fields)

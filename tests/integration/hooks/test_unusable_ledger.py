@@ -30,7 +30,7 @@ def _lose_ledger(bench: Bench) -> None:
 
 @pytest.mark.parametrize("event", ["Stop", "PostToolBatch", "UserPromptSubmit", "SessionStart"])
 def test_hook_restores_a_missing_ledger(bench: Bench, event: str) -> None:
-    """If the ledger is missing, a hook restores it, reports the ending, and says so on stderr."""
+    """If the ledger is missing, a hook restores it, reports the ending, and prints on stderr that it did."""
     failed = ended(bench, "exit 3")
     running = launch(bench, until("go"))
     _lose_ledger(bench)
@@ -43,7 +43,7 @@ def test_hook_restores_a_missing_ledger(bench: Bench, event: str) -> None:
 
 @pytest.mark.parametrize("how", ["without its fingerprint", "damaged"])
 def test_stop_hook_blocks_the_session_when_the_ledger_is_lost(bench: Bench, how: str) -> None:
-    """The stop hook reports an ending even if the ledger is damaged or missing."""
+    """If the ledger is damaged or missing, the stop hook still reports the ending, which keeps the session going."""
     task = ended(bench, "exit 3")
     _lose_ledger(bench)
     if how == "damaged":

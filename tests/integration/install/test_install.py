@@ -47,7 +47,7 @@ def test_uninstall_restores_every_byte_mode_and_directory(bench: Bench, user: Pa
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_uninstall_removes_every_file_when_the_client_had_none(bench: Bench, user: Path, client: str) -> None:
-    """The files and directories that the installation created are removed."""
+    """If a client had no configuration, uninstalling removes every file and directory of the installation."""
     install(bench, client)
     assert (user / CLIENTS[client]).exists()
     bench.ok("uninstall", "--yes", "--client", client)

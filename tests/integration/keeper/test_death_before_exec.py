@@ -128,7 +128,10 @@ def has_begun_falsely(seen: Evidence | None) -> bool:
 
 
 def test_command_has_no_ending_when_its_keeper_dies_before_the_exec(start: Start) -> None:
-    """If the keeper is killed before it takes the listener, the command never begins, and has no ending."""
+    """If the keeper is killed before it takes the listener for system calls, the command never begins.
+
+    So the command has no ending.
+    """
 
     def live() -> None:
         start.make_channels()
@@ -197,7 +200,7 @@ def test_task_is_cancelled_when_its_cancel_prevents_the_start(bench: Bench) -> N
 
 
 def test_cancel_prevents_a_start_that_the_launcher_has_allowed(start: Start) -> None:
-    """If a stopped keeper finds the launcher's start signal and a cancel at once, the command does not begin."""
+    """If a stopped keeper finds the permission to start and a cancel together, the command does not begin."""
     around = Surroundings(environ={}, umask=0o077)
     plan = Plan(home=start.home, launch=values.launch(), files=start.files, surroundings=around)
     go, launcher = os.pipe()
@@ -207,7 +210,10 @@ def test_cancel_prevents_a_start_that_the_launcher_has_allowed(start: Start) -> 
 
 
 def test_lost_task_is_reported_as_never_begun_when_its_processes_died_at_the_start(bench: Bench) -> None:
-    """`inbox`, `show` and `list` say that the command never began, and `retry --lost` starts it."""
+    """If a task's processes died before the command began, `inbox`, `show` and `list` say so.
+
+    `retry --lost` starts the task.
+    """
     task = bench.launch("[ -e go ] || sleep 60", "--session", "s-1")
     bench.kill(task, "keeper", "witness", "command")
     forget_process(bench, task)

@@ -45,7 +45,7 @@ def test_waiting_command_starts_a_new_keeper_when_the_keeper_dies(bench: Bench, 
 
 
 def test_new_keeper_ends_a_detached_child_of_the_task(bench: Bench) -> None:
-    """After the first keeper was killed, a cancel also ends a child with its own Unix session and no environment."""
+    """After the first keeper was killed, a cancel also ends a detached child without the task's environment."""
     hidden = "env -i setsid sh -c 'echo $$ > hidden; trap \"\" INT TERM HUP; while :; do sleep 0.3; done' & sleep 90"
     task = bench.launch(hidden)
     path = bench.project / "hidden"

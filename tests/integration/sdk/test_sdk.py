@@ -548,7 +548,7 @@ def test_documents_with_changes_by_other_processes_match_their_types(client: Out
 
 
 def test_client_logs_a_restored_ledger(client: Outlive, bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    """The ledger is deleted while the program runs, and its next call finds the task and logs a message."""
+    """If the ledger is deleted, the program's next call restores it, finds the task and logs a message."""
     task = client.run("exit 3").wait()
     for suffix in ("", "-wal", "-shm"):
         Path(bench.home.ledger + suffix).unlink(missing_ok=True)

@@ -91,7 +91,7 @@ def test_sdk_launch_fails_when_the_working_directory_is_gone(bench: Bench, monke
 
 
 def test_sdk_run_returns_its_own_task_after_an_interrupted_run(bench: Bench) -> None:
-    """If a signal handler interrupts one call of `run`, the next call returns the task of its own command."""
+    """If a signal handler interrupts a call of `run`, the next call returns its own task, and no other one."""
     script = """
 import signal, time
 from outlive import Outlive

@@ -274,7 +274,7 @@ def test_summary_of_a_compaction_is_no_answer() -> None:
 
 
 def test_summary_after_an_overflow_is_no_answer() -> None:
-    """After an overflow, the next step of OpenCode is the summary, even before OpenCode marks it as a summary."""
+    """After an overflow, OpenCode's next step is a summary and no answer, even before it is marked as one."""
     lines = stream("opencode", "context").splitlines(keepends=True)
     after = next(at for at, line in enumerate(lines) if b'"reason":"stop"' in line) + 1
     assert read("opencode", b"".join(lines[:after])).result("signal 9").agent_class == "broken"

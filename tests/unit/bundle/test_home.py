@@ -137,7 +137,7 @@ def test_home_is_refused_when_other_users_may_enter_it(tmp_path: Path) -> None:
 
 
 def test_home_is_refused_when_other_users_may_write_to_its_parent(tmp_path: Path) -> None:
-    """The state directory is refused, because a user who may rename it could replace it."""
+    """If other users may write to its parent directory, the state directory is refused. They could replace it."""
     opened(tmp_path / "state")
     os.chmod(tmp_path / "state", 0o775)  # noqa: S103 - the test checks that this mode is refused
     with pytest.raises(Unavailable, match="open to other users"):
@@ -188,10 +188,7 @@ def test_home_opens_when_its_device_number_has_changed(tmp_path: Path) -> None:
 def test_recorded_device_is_restored_when_a_process_uses_the_other_mount(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process begins to use the other mount during the write of the new device, so opening the directory fails.
-
-    The file then has the earlier device again.
-    """
+    """If a process begins to use the other mount meanwhile, the directory is refused and the old number stays."""
     home = opened(tmp_path / "state")
     _pin_elsewhere(home)
     with open(f"{home.path}/place", encoding="ascii") as file:

@@ -91,7 +91,7 @@ def reused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attempt]:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(SMALLEST_CAP, 1 << 45))
 def test_head_is_an_eighth_of_the_cap_in_whole_blocks(cap: int) -> None:
-    """The head has at least one block and at most a megabyte."""
+    """The kept beginning of an output is an eighth of the cap, in whole blocks: at least one, at most a megabyte."""
     head = head_of(cap)
     assert head % BLOCK == 0
     assert BLOCK <= head <= 1 << 20

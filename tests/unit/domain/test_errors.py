@@ -40,7 +40,7 @@ def made(kind: type[errors.OutliveError]) -> errors.OutliveError:
 
 @pytest.mark.parametrize("kind", every_error())
 def test_every_error_has_the_exit_code_of_the_interface(kind: type[errors.OutliveError]) -> None:
-    """Exit code 1 means that the task could not start, 2 a wrong call, and 3 that Outlive or the machine failed."""
+    """Each error has the exit code of the interface: 1 for no start, 2 for a wrong call, 3 for other faults."""
     assert kind.exit_code == EXIT_CODES[kind.__name__]
 
 

@@ -12,7 +12,7 @@ from outlive.domain.timestamps import from_micros, iso, to_micros
 
 some = settings(max_examples=20, deadline=None)
 zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-moments = st.datetimes(datetime(1902, 1, 1), datetime(9000, 1, 1), timezones=zones)  # noqa: DTZ001 - hypothesis takes only bounds without a time zone
+moments = st.datetimes(datetime(1902, 1, 1), datetime(9000, 1, 1), timezones=zones)  # noqa: DTZ001 - hypothesis needs bounds without a zone
 
 
 @some

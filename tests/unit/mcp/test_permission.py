@@ -50,7 +50,7 @@ def managed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_run_is_refused_when_the_callers_shell_is_unknown(tmp_path: Path) -> None:
-    """The shell is unknown if a client does not describe it, or if the call comes over HTTP."""
+    """`run` is refused if the caller's shell is unknown: the client does not describe it, or calls over HTTP."""
     environ = {"HOME": str(tmp_path)}
     assert why_not(caller(tmp_path), environ)
     assert why_not(caller(tmp_path, client="some-client"), environ)
@@ -136,10 +136,7 @@ def test_run_is_refused_for_claude_when_an_agent_has_no_shell(tmp_path: Path, wh
     ],
 )
 def test_run_is_refused_for_claude_when_it_was_started_with_rules(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """`run` is refused for rules on the command line, which are in no settings file.
-
-    The client need not be the direct parent of the server.
-    """
+    """For Claude Code, `run` is refused if its command line has rules, even if it is not the server's parent."""
     environ = {"HOME": str(tmp_path)}
     with client(*words) as processes:
         for process in processes:

@@ -294,7 +294,7 @@ def test_shell_offers_directories_for_a_directory_option(bench: Bench, shell: Te
 
 
 def test_shell_offers_the_ids_of_the_projects_tasks(bench: Bench, shell: Terminal | Fish) -> None:
-    """Each verb that takes an id is completed with the tasks of this project, even after an option with a value."""
+    """Each command that takes an id is completed with the ids of the project's tasks, even after other options."""
     tasks = {bench.launch("true"), bench.launch("echo 'a: b' [c] $(true)")}
     other = bench.root / "other"
     other.mkdir()
@@ -364,10 +364,7 @@ def test_bash_completion_loads_the_script_and_completes_the_command(bench: Bench
 
 
 def test_zsh_loads_the_script_from_fpath(bench: Bench) -> None:
-    """With the script in a directory of `fpath`, zsh completes a word when the Tab key is pressed for the first time.
-
-    It also completes the word when the key is pressed again.
-    """
+    """If the script is in a directory of `fpath`, zsh completes a word with the first and the second Tab."""
     place = bench.root / "functions" / "_outlive"
     place.parent.mkdir()
     place.write_text(bench.ok("completion", "zsh"))

@@ -95,10 +95,7 @@ def test_cursor_stop_sends_endings_within_the_limit_of_the_client(bench: Bench) 
 
 
 def test_cursor_session_start_hands_over_tasks_of_its_own_conversation(bench: Bench) -> None:
-    """At a session's start, a conversation receives its own tasks.
-
-    Another conversation of the same process does not receive them.
-    """
+    """At its start, a session receives only its own tasks, even if its process has other conversations."""
     tell(bench, "sessionStart")
     task = launch(bench, until("go"))
     tell(bench, "postToolUse")

@@ -48,7 +48,7 @@ def test_session_begins_and_ends_when_its_client_process_cannot_be_seen(bench: B
 
 
 def test_session_begins_with_a_prompt_when_its_start_was_missed(bench: Bench, clients: Clients) -> None:
-    """If a session's start was missed, the first prompt records it and reports endings of an earlier session."""
+    """If Outlive missed a session's start, the first prompt records it and reports endings of an earlier session."""
     env = {"CLAUDE_PID": clients.start()}
     earlier: dict[str, Any] = {"session_id": "99999999-2222-3333-4444-555555555555"}
     said(call(bench, "claude", "SessionStart", source="startup", env=env, **earlier))

@@ -200,10 +200,7 @@ def test_hook_gives_advice_and_warning_in_one_answer(bench: Bench) -> None:
 def test_notice_names_files_that_the_session_edited_while_the_task_ran(
     bench: Bench, repo: Path, client: str, event: str, fields: dict[str, Any]
 ) -> None:
-    """A task's notice names a file that the session edited with a client's tool while the task ran.
-
-    In this test, a sub-agent edits the file.
-    """
+    """A task's notice names a file that the session, or its sub-agent, edited with a tool while the task ran."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     assert call(bench, client, event, agent_id="sub", **fields).returncode == 0
@@ -261,7 +258,7 @@ def test_notice_dates_a_late_reported_edit_by_the_time_of_its_file(bench: Bench,
 
 
 def test_notice_of_a_task_in_a_submodule_names_an_edit_from_the_outer_repository(bench: Bench, repo: Path) -> None:
-    """A task in a submodule and a session in the outer repository change one file, and the notice names the edit.
+    """If a task in a submodule and a session in the outer repository change one file, the notice names the edit.
 
     The task and the session belong to two projects.
     """

@@ -99,10 +99,7 @@ def test_guard_answers_unknown_while_a_directory_may_be_away(
 
 @pytest.mark.usefixtures("repo")
 def test_guard_answers_clear_for_an_unobserved_task_that_takes_nothing_away(bench: Bench) -> None:
-    """`guard` answers `clear` if the text of an unobserved task takes no files away.
-
-    It also answers `clear` if the text takes away files of another directory.
-    """
+    """`guard` answers `clear` if an unobserved task's command removes no file, or only those of another directory."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     tasks = [

@@ -226,7 +226,7 @@ def test_watcher_ends_when_its_session_has_ended(bench: Bench, watchers: Watcher
 
 
 def test_watching_begins_although_another_process_checks_the_lock(bench: Bench, watchers: Watchers) -> None:
-    """The watcher starts although a process that checks whether a watcher exists holds the lock for a short time."""
+    """The watcher starts even if another process holds its lock for a short time, to check whether it is free."""
     from outlive.hooks.state import session_files
 
     client = int(watchers.env["CLAUDE_PID"])
@@ -392,7 +392,10 @@ def door(tmp_path: Path) -> Iterator[Door]:
 def test_message_wakes_the_session_and_its_prompt_hook_reports_the_ending(
     bench: Bench, watchers: Watchers, door: Door
 ) -> None:
-    """The message does not name the task. The watcher ends when the prompt hook has stored the message's nonce."""
+    """A message wakes the session, and the hook of the prompt reports the ending. The message does not name the task.
+
+    The watcher exits when this hook has stored the message's nonce.
+    """
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start(**door.env)
     watchers.until_there()

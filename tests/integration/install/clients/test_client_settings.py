@@ -204,7 +204,7 @@ def test_uninstall_removes_the_version_that_it_added_to_cursors_hooks(bench: Ben
 
 
 def test_uninstall_keeps_the_version_that_the_user_wrote_for_cursor(bench: Bench, user: Path) -> None:
-    """A file in which the user wrote a version keeps it, and any other file has no version afterwards."""
+    """Uninstalling keeps a version that the user wrote into Cursor's hooks file, and removes Outlive's own."""
     file = settings(user, "cursor", '{"version": 1, "name": "x"}')
     for name in ("y", "z"):
         install(bench, "cursor")

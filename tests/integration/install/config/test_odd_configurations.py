@@ -83,7 +83,7 @@ def test_install_writes_nothing_when_one_file_cannot_be_written(bench: Bench, us
 
 
 def test_install_refuses_a_configuration_that_is_nested_too_deeply(bench: Bench, user: Path) -> None:
-    """Installing exits with code 2 for such a file, as for a file that is not JSON."""
+    """Installing refuses a configuration that is nested too deeply with exit code 2, as one that is not JSON."""
     settings(user, "claude", '{"a": ' + "[" * 3000 + "]" * 3000 + "}")
     done = bench.run("install", "--yes", "--client", "claude")
     assert done.returncode == 2
@@ -195,7 +195,7 @@ LITTLE = (
 def test_uninstall_restores_a_configuration_with_little_content(
     bench: Bench, user: Path, client: str, name: str, text: str
 ) -> None:
-    """Uninstalling restores the file after an installation, and leaves it unchanged without one."""
+    """After installing and uninstalling, or only uninstalling, a nearly empty configuration is as it was before."""
     file = user / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)

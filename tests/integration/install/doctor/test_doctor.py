@@ -37,15 +37,15 @@ def examined(bench: Bench, client: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("client", ["claude", "gemini", "opencode", "openclaw", "cursor"])
 def test_doctor_reports_every_path_that_works(bench: Bench, user: Path, client: str) -> None:
-    """The doctor tries each delivery path with a call that the client would make, and reports whether it works.
+    """The doctor tries each way of delivering notices with a call of its own, and reports which ones work.
 
-    It leaves no task running.
+    It makes the calls that the client would make, and leaves no task running.
     """
     assert examined(bench, client)["hooks"]["why"] == f"Outlive is not installed in {client}"
     bench.ok("install", "--client", client, "--yes")
     found = examined(bench, client)
     works = {what: each["works"] for what, each in found.items()}
-    woken = ("claude", "opencode")  # For other clients, only a run of the client itself can show whether Outlive can wake a session.
+    woken = ("claude", "opencode")  # For other clients, only a run of the client can show this.
     assert works == {
         "hooks": None,
         "launch": True,
@@ -111,7 +111,7 @@ def test_doctor_checks_the_settings_file(
 
 
 def test_doctor_reports_hooks_whose_interpreter_is_gone(bench: Bench, user: Path) -> None:
-    """If the installed hooks name an interpreter that does not exist, every delivery path is reported as blocked."""
+    """If the installed hooks name a missing interpreter, the doctor reports that no notice can be delivered."""
     bench.ok("install", "--client", "claude", "--yes")
     settings = user / ".claude" / "settings.json"
     settings.write_text(settings.read_text().replace(bench.command("x")[0], "/nonexistent/python"))
@@ -123,7 +123,7 @@ def test_doctor_reports_hooks_whose_interpreter_is_gone(bench: Bench, user: Path
 
 @pytest.mark.usefixtures("user")
 def test_doctor_reports_client_settings_that_disable_hooks(bench: Bench, user: Path) -> None:
-    """The doctor reports that Claude Code disables hooks, Codex does not trust them, or OpenCode loads no plugins."""
+    """The doctor reports settings by which a client calls no hooks: disabled, not trusted, or plugins not loaded."""
     bench.ok("install", "--client", "claude", "--yes")
     settings = user / ".claude" / "settings.json"
     document = json.loads(settings.read_text())

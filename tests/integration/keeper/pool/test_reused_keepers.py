@@ -142,7 +142,7 @@ def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: 
         found = stat_of(witness)
         if found is not None and found[1] == keeper:
             for other in others:
-                client.cancel(other)  # Cancel these tasks last. A cancel takes time, and the given keeper could reach its idle limit meanwhile.
+                client.cancel(other)  # Cancel last. Meanwhile, the given keeper could reach its idle limit.
             return task
         others.append(task)
         if is_gone(keeper):

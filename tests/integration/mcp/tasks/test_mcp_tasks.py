@@ -168,7 +168,7 @@ def test_methods_of_a_dialect_exist_only_in_its_protocol_version(bench: Bench) -
             assert (await client.call_tool("list", {})).structured_content
         async with over_stdio(bench, "auto") as client:
             await refused(NO_CAPABILITY, client, "tasks/get", taskId=task)
-            assert (await client.call_tool("run", {"command": "true"})).structured_content  # a task of Outlive that was not launched as an MCP task
+            assert (await client.call_tool("run", {"command": "true"})).structured_content  # not an MCP task
 
     play(steps)
 

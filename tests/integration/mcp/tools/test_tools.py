@@ -160,7 +160,7 @@ def test_wait_tool_returns_after_a_time_limit_and_can_be_resumed(bench: Bench) -
                 (bench.project / "go").touch()
             assert (found[0]["done"], found[0]["resume"]) == (True, None)
             assert (await client.call_tool("wait", {"resume": "nonsense"})).is_error
-            assert (await client.call_tool("wait", {"ids": [task], "seconds": 60})).is_error  # a time above the server's limit
+            assert (await client.call_tool("wait", {"ids": [task], "seconds": 60})).is_error  # above the limit
 
     play(steps)
 

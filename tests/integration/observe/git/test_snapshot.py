@@ -161,10 +161,7 @@ def test_quick_snapshot_reads_no_tracked_files(tree: Worktree) -> None:
 
 
 def test_worktrees_and_submodules_are_separate_repositories(tree: Worktree, tmp_path: Path) -> None:
-    """A linked worktree and a submodule are repositories of their own, with their own HEAD, index and refs.
-
-    In the snapshot of the outer repository, a submodule is one entry.
-    """
+    """A linked worktree and a submodule are repositories of their own, with their own HEAD, index and refs."""
     tree.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "w"))
     side = Worktree(tmp_path / "w", new=False)
     commit = side.commit(only_here="1\n")
@@ -217,10 +214,7 @@ def test_snapshot_without_a_repository_or_directory_is_empty(tmp_path: Path) -> 
 
 
 def test_comparison_reports_a_gone_or_replaced_repository(tree: Worktree, tmp_path: Path) -> None:
-    """If a repository was moved away, the comparison says `gone`.
-
-    If another one is in its place, it says `replaced`.
-    """
+    """A repository that was moved away is reported as `gone`. If another one is in its place, it is `replaced`."""
     before = full(tree)
     tree.path.rename(tmp_path / "moved")
     assert compare(before, full(tree)).repository == "gone"
@@ -230,7 +224,7 @@ def test_comparison_reports_a_gone_or_replaced_repository(tree: Worktree, tmp_pa
 
 
 def test_linked_worktree_is_unknown_when_its_repository_is_gone(tree: Worktree, tmp_path: Path) -> None:
-    """The snapshot says that the worktree's `.git` file names a directory without a repository."""
+    """If a linked worktree's repository is gone, the snapshot says that `.git` names no repository."""
     tree.git("worktree", "add", "-q", str(tmp_path / "w"))
     shutil.rmtree(tree.path)
     seen = take_full(str(tmp_path / "w"))
@@ -238,10 +232,7 @@ def test_linked_worktree_is_unknown_when_its_repository_is_gone(tree: Worktree, 
 
 
 def test_refs_are_unknown_when_they_are_kept_in_a_reftable(tree: Worktree) -> None:
-    """Refs in a reftable are unknown, because Outlive cannot read it.
-
-    A comparison still reports that refs have moved.
-    """
+    """Refs in a reftable are unknown, because Outlive cannot read it. Moved refs are still reported."""
     (tree.path / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")
     tables = tree.path / ".git" / "reftable"
     tables.mkdir()
@@ -260,7 +251,7 @@ def test_refs_are_unknown_when_they_are_kept_in_a_reftable(tree: Worktree) -> No
 @pytest.mark.parametrize("name", ["HEAD", "index", "config", "packed-refs", "refs/heads/main", "logs/refs/stash"])
 @pytest.mark.parametrize("what", ["garbage", "pipe", "loop", "directory", "huge", "gone", "up"])
 def test_snapshot_of_a_damaged_repository_returns_in_time(tree: Worktree, name: str, what: str) -> None:
-    """Garbage, a FIFO, a loop, a directory or a huge file in place of a git file does not block the snapshot."""
+    """A snapshot returns in time, even if a git file is replaced by garbage, a FIFO, a loop or a huge file."""
     path = tree.path / ".git" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -435,10 +426,7 @@ def test_comparison_finds_a_change_with_any_file_time(tree: Worktree) -> None:
 
 
 def test_comparison_reports_files_that_a_popped_stash_rewrote(tree: Worktree) -> None:
-    """After `git stash` and `git stash pop`, the comparison reports the files as rewritten with equal content.
-
-    `git status` reports no change then.
-    """
+    """After `git stash` and `git stash pop`, files are reported as rewritten with equal content. Git reports none."""
     tree.write("src/a.py", "a = 2\n")
     before = full(tree)
     tree.git("stash", "push", "-q")
@@ -486,7 +474,7 @@ def test_comparison_reports_every_kind_of_change(tree: Worktree, tmp_path: Path)
 
 
 def test_comparison_ignores_an_index_that_git_only_refreshed(tree: Worktree) -> None:
-    """The index does not count as changed after `git status`, which rewrites the index without staging anything."""
+    """After `git status`, which rewrites the index without staging anything, the index is not changed."""
     before = full(tree)
     os.utime(tree.path / "top")
     tree.git("status")
@@ -496,7 +484,7 @@ def test_comparison_ignores_an_index_that_git_only_refreshed(tree: Worktree) -> 
 
 
 def test_comparison_does_not_call_converted_contents_changed(tmp_path: Path) -> None:
-    """Where git converts line endings, a file does not count as changed because git's id differs from the raw id."""
+    """A file whose line endings git converts is not changed, although git's id differs from that of its bytes."""
     tree = Worktree(tmp_path / "r")
     tree.write(".gitattributes", "*.txt text eol=crlf\n")
     tree.write("a.txt", b"one\r\n")
@@ -511,10 +499,7 @@ def test_comparison_does_not_call_converted_contents_changed(tmp_path: Path) -> 
 
 
 def test_late_snapshot_does_not_show_the_state_at_the_start(tree: Worktree) -> None:
-    """If the first snapshot was late, a file that had changed before it counts only as touched.
-
-    The command had begun by then, so the file's state at the start is not known.
-    """
+    """If the first snapshot was late, a file that had changed before it counts only as touched."""
     tree.commit(a="old\n", b="old\n", left="old\n", same="old\n")
     tree.settle_index()
     since_ns = time.time_ns() - 10**9
@@ -535,7 +520,7 @@ def test_late_snapshot_does_not_show_the_state_at_the_start(tree: Worktree) -> N
 
 
 def test_file_has_appeared_when_its_directory_was_away_during_a_late_snapshot(tree: Worktree) -> None:
-    """The file has an old change time, but was not there when the late snapshot was taken, so it has appeared."""
+    """If a directory was away during a late first snapshot, its files count as new, in spite of their old times."""
     tree.write("kept/a", "old\n")
     tree.commit()
     tree.settle_index()
@@ -554,10 +539,7 @@ def test_full_snapshot_does_not_call_files_outside_a_sparse_checkout_gone(tree: 
 
 
 def test_comparison_reports_files_that_a_sparse_checkout_removes_and_adds(tree: Worktree) -> None:
-    """If a sparse checkout removes and adds files, the comparison reports them as `gone` and `appeared`.
-
-    The commit stays the same.
-    """
+    """If a sparse checkout removes and adds files of one commit, they are reported as `gone` and `appeared`."""
     tree.write("more/x", "x\n")
     tree.commit()
     tree.git("sparse-checkout", "set", "--no-cone", "/top", "/src")
@@ -570,7 +552,7 @@ def test_comparison_reports_files_that_a_sparse_checkout_removes_and_adds(tree: 
 
 
 def test_comparison_reports_no_file_change_when_a_directory_is_untracked(tree: Worktree) -> None:
-    """After `git rm --cached` and `git add`, the comparison reports a changed index but no changed file."""
+    """After `git rm --cached` and `git add` of a directory, only the index is reported as changed."""
     tree.write("src/log", "1")
     before = full(tree)
     tree.git("rm", "-q", "-r", "--cached", "src")
@@ -609,5 +591,5 @@ def test_damaged_snapshot_json_is_read_as_none_or_as_a_snapshot(cut: int, at: in
 
 
 def test_stamp_of_reads_the_stat_part_of_an_entry() -> None:
-    """`stamp_of` returns the 36 bytes of an entry between its kind and its content id."""
+    """`stamp_of` returns the 36 bytes of stat data in an entry, between its kind and its content id."""
     assert stamp_of(b"c" + bytes(36) + b"id") == bytes(36)

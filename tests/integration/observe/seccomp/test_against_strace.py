@@ -1,4 +1,4 @@
-"""A comparison with strace:
+"""Outlive compared with strace, which traces the same system calls.
 
 Outlive and strace must see the same changed paths of an observed command. If a command can be traced while it is
 observed, Outlive and strace record the same run, and every path is compared. But tracing slows a command down, and lets
@@ -299,7 +299,7 @@ def place(bench: Bench) -> Path:
 
 @pytest.mark.parametrize("name", WORK)
 def test_observed_paths_equal_the_paths_of_a_trace(bench: Bench, place: Path, name: str) -> None:
-    """For one execution, the observer and strace record the same path of every call that changes files."""
+    """If a command is observed and traced at once, observer and strace record the same path for each change."""
     work, trace = WORK[name](place), bench.root / "trace"
     task = bench.ok("run", "--cwd", str(place), "--", *STRACE, "-o", str(trace), "/bin/sh", "-c", work)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)

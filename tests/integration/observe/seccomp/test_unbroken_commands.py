@@ -1,7 +1,4 @@
-"""Observing a command never breaks it.
-
-The tests cover sandboxes, programs with filters and tracers of their own, and users without privileges.
-"""
+"""Observing a command never breaks it, whatever sandbox, filters, tracers or privileges it has."""
 
 from __future__ import annotations
 
@@ -194,9 +191,9 @@ def test_paths_are_resolved_as_the_task_resolves_them(bench: Bench, forbidden: i
 
 
 def test_witness_answers_when_the_keeper_dies_in_a_sandbox_without_pidfd_getfd(bench: Bench) -> None:
-    """In a sandbox without pidfd_getfd, a command succeeds after its keeper was killed.
+    """If the keeper was killed in a sandbox without pidfd_getfd, the witness answers the command's calls.
 
-    The witness has its own copy of the listener, and answers the command's calls.
+    The witness has its own copy of the listener.
     """
     script = [sys.executable, f"{TESTS}/confined.py", str(confined.PIDFD_GETFD)]
     task = bench.run("run", f"{until('go')}; {WORK}", before=script).stdout.strip()
@@ -234,7 +231,7 @@ def test_unobserved_time_begins_before_the_lines_that_a_dead_keeper_had_not_writ
 
 
 def test_window_that_is_closed_unobserved_lasts_until_the_file_is_restored(bench: Bench) -> None:
-    """If the keeper died, a window ends at the time when the file was restored, and not at the last observed call."""
+    """If the keeper died, a file counts as changed until it was restored, and not until the last observed call."""
     tree = Worktree(bench.project)
     for name in ("a.py", "b.py", "c.py"):
         tree.write(name, "x = 1\n")
@@ -300,7 +297,7 @@ def test_keeper_survives_sigxcpu(bench: Bench) -> None:
 
 
 def test_program_with_filters_threads_and_signals_is_observed(bench: Bench) -> None:
-    """The program works as it does without observation, and the effects list every file that it leaves."""
+    """An observed program with filters, threads and signals works as usual. Its effects list the files it leaves."""
     Worktree(bench.project)
     (bench.project / "busy.py").write_text(BUSY)
     task = bench.launch(f"{sys.executable} -B busy.py")
@@ -532,9 +529,9 @@ def run_in(outsider: Outsider, directory: Path, text: str) -> Any:
 
 @pytest.mark.skipif(_release() < (6, 12), reason="this kernel does not let a thread choose its time slice")
 def test_thread_that_answers_calls_requests_short_time_slices(bench: Bench) -> None:
-    """The keeper's thread that answers calls requests short time slices, and its main thread does not.
+    """The keeper's thread that answers system calls requests short time slices. Its main thread does not.
 
-    With short time slices, the thread gets a CPU sooner, and the command waits for it.
+    With short time slices, the thread gets a CPU sooner. The command waits for this thread.
     """
     task = bench.launch(f"echo x > x; {until('go')}")
     threads = Path(f"/proc/{bench.keeper(task)}/task")

@@ -47,7 +47,7 @@ def journal(bench: Bench, task: str) -> list[str]:
 
 
 def watched(bench: Bench, text: str, *options: str) -> str:
-    """Launch a task, let its command go on when the watch has begun, and return the task's id."""
+    """Launch a task, let its command continue when the files are being watched, and return the task's id."""
     task = bench.launch(f"{until(str(bench.root / 'go'))}; {text}", "--observe", "watch", *options)
     wait_until(lambda: any("\twatch\t" in line for line in journal(bench, task)), "the watch")
     (bench.root / "go").touch()
@@ -63,7 +63,10 @@ def seen(bench: Bench, task: str) -> Any:
 
 @pytest.mark.usefixtures("tree")
 def test_watching_reports_the_window_of_a_stash(bench: Bench) -> None:
-    """The hand-off shows the open window, the effects show the closed one, and neither names a process."""
+    """While files are stashed, the hand-off lists them as changed. Afterwards, the effects list them as restored.
+
+    Neither names a process, because a watch does not show which process made a change.
+    """
     begin(bench, "s-1")
     task = watched(bench, f"git stash push -q; {until('on')}; sleep 1; git stash pop -q", "--session", "s-1")
     window = window_on(bench, task, *NAMES)
@@ -117,7 +120,7 @@ def test_watching_begins_before_the_command(bench: Bench, text: str, restored: t
 def test_watching_distinguishes_restored_changed_and_created_files(
     bench: Bench, text: str, restored: list[str], changed: list[str], created: list[str]
 ) -> None:
-    """The effects list these files separately, even after their directory was moved away and back."""
+    """The effects list restored, changed and created files separately, even if their directory was moved."""
     found = seen(bench, watched(bench, text))
     assert (found["level"], found["gaps"]) == ("watched", [])
     names = {key: [path.removeprefix(f"{bench.project}/") for path in found[key]] for key in ("restored", "changed")}
@@ -163,7 +166,7 @@ def test_watching_notices_a_change_in_a_directory_that_came_back_at_once(bench: 
 
 @pytest.mark.usefixtures("tree")
 def test_every_attempt_is_watched(bench: Bench) -> None:
-    """The second attempt has its own journal, its own first snapshot and its own window."""
+    """Each attempt of a watched task has its own record of changes, its own first snapshot and its own changes."""
     text = "sleep 0.5; mv other.py x; sleep 1; mv x other.py; exit 3"
     task = bench.launch(text, "--observe", "watch", "--retries", "1")
     wait_until(lambda: bench.show(task)["state"] == "failed" and len(bench.show(task)["attempts"]) == 2, "two attempts")
@@ -175,7 +178,7 @@ def test_every_attempt_is_watched(bench: Bench) -> None:
 
 
 def test_untracked_file_has_no_window_when_its_first_content_is_unknown(bench: Bench, tree: Worktree) -> None:
-    """Without a known first content, an untracked file is reported as changed and has no window."""
+    """If an untracked file's first content is not known, it is reported as changed, and never as restored."""
     tree.write("notes", "mine\n")
     found = seen(bench, watched(bench, "echo x > notes; sleep 1; echo mine > notes"))
     assert (found["changed"], found["windows"], found["restored"]) == (paths(bench, "notes"), [], [])
@@ -207,7 +210,7 @@ def test_watched_command_keeps_its_exit_code_when_its_repository_is_deleted(benc
 @pytest.mark.root
 @pytest.mark.usefixtures("tree")
 def test_command_is_compared_when_no_inotify_watches_are_left(bench: Bench) -> None:
-    """The command ends with its own exit code, and the effects say why it was not watched."""
+    """If no inotify watches are left, the command ends as usual, and the effects say why it was not watched."""
     words = bench.command("run", "--observe", "watch", f"{until(str(bench.root / 'go'))}; echo x >> other.py; exit 6")
     script = 'echo 0 > /proc/sys/user/max_inotify_watches && exec "$@"'
     done = subprocess.run(

@@ -195,7 +195,7 @@ def test_agent_times_out_when_it_waits_too_long_for_a_slot_of_its_model(agents: 
 
 
 def test_notice_of_a_group_names_questions_attempts_and_kept_worktrees(agents: Agents) -> None:
-    """For each agent, the notice of a group has the same facts as the notice of a single agent."""
+    """A group's notice names the questions, attempts and kept worktrees of its agents, as single notices do."""
     Worktree(agents.bench.project).commit(a="1\n")
     listed = agents.bench.root / "list"
     prompts = ("call echo 2 > a\nanswer one", "ask May I?", "m1? error Overloaded (529)\nm1? exit 1\nanswer three")

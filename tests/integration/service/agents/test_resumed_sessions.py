@@ -81,7 +81,7 @@ def test_retry_of_an_agent_that_has_answered_begins_a_new_session(agents: Agents
 
 
 def test_retry_of_an_answered_agent_continues_the_session_that_the_user_named(agents: Agents) -> None:
-    """If the task was launched with `--resume`, its prompt is sent to that session again.
+    """If the user named a session with `--resume`, `retry` sends the prompt to this session again.
 
     The prompt may make no sense in another session.
     """

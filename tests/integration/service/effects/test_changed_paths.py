@@ -187,7 +187,7 @@ def test_removed_files_of_others_are_recorded_in_a_directory_made_by_the_task(be
 @pytest.mark.parametrize("name", ["../second", "second"])
 @pytest.mark.usefixtures("repo")
 def test_write_to_a_file_with_several_names_is_a_gap(bench: Bench, name: str) -> None:
-    """If a task writes through a hard link, one gap says that the file changed under all its names."""
+    """A write through one of a file's hard links is a gap in the effects. The file changed under all names."""
     found = touched(bench, f"ln other.py {name}; echo more >> {name}; echo more >> {name}; rm {name}")
     gap = "it wrote to a file with several names (hard links): the file changed under all its names"
     assert (found["level"], found["gaps"]) == ("partial", [gap])

@@ -151,7 +151,7 @@ def test_drift_of_very_many_touched_files_is_counted(bench: Bench, tree: Worktre
 
 @can_observe
 def test_drift_ignores_files_that_git_keeps_for_itself(bench: Bench, tree: Worktree) -> None:
-    """After a stash of very many files, drift is known. ORIG_HEAD and similar files of git do not make it unknown."""
+    """After a stash of very many files, drift is known, although git has written files such as ORIG_HEAD."""
     tree.commit(**{f"n{number}": "old\n" for number in range(600)})
     for number in range(600):
         tree.write(f"n{number}", "fix\n")
@@ -162,7 +162,7 @@ def test_drift_ignores_files_that_git_keeps_for_itself(bench: Bench, tree: Workt
 
 
 def test_touched_files_changed_before_the_snapshot_are_unknown(bench: Bench) -> None:
-    """If a caller changes or removes touched files before the keeper reads them, their drift is unknown."""
+    """If a caller changes files that the task touched before the keeper has read them, their drift is unknown."""
     paths = [bench.project / name for name in ("kept", "changed", "removed", "directory")]
     paths[-1].mkdir()
     ended_ns = max(map(touched_ns, paths))

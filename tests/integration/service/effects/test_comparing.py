@@ -282,7 +282,7 @@ def test_first_snapshot_is_abandoned_when_the_command_ends_earlier(bench: Bench,
 
 @pytest.mark.usefixtures("tree")
 def test_compared_task_has_no_overlap(bench: Bench) -> None:
-    """With `--observe compare`, no notice reports an overlap, because another task may have made the changes."""
+    """With `--observe compare`, no notice says that two tasks changed a file. It is not known who changed it."""
     begun_task = begun(bench, "true", "--observe", "compare", "--session", "s-1")
     other = bench.launch("echo other >> a", "--session", "s-1")
     bench.run("wait", other, "--no-ack")
@@ -315,7 +315,10 @@ def test_process_that_takes_snapshots_is_not_left_running(bench: Bench) -> None:
 
 
 def test_declared_paths_are_reported_before_the_task_touches_them(bench: Bench, tree: Worktree) -> None:
-    """Paths given with `--touches` are in the hand-off, and in the effects under `declared`. `retry` keeps them."""
+    """Paths that `--touches` names are in the hand-off and the effects before the task touches them.
+
+    The effects list them under `declared`. `retry` keeps them.
+    """
     begin(bench, "s-1")
     task = bench.launch(until("go"), "--session", "s-1", "--touches", "a", "--touches", "src/../b", "--observe", "off")
     touches = bench.json("effects", task)["declared"]["touches"]

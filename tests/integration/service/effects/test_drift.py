@@ -59,7 +59,7 @@ def test_git_status_after_the_task_is_no_drift(bench: Bench) -> None:
 
 
 def test_changes_by_others_after_a_restore_are_unattributed(bench: Bench, repo: Path) -> None:
-    """If another process changes files that the task has stashed and popped, the changes are unattributed."""
+    """If another process changes files that the task has stashed and restored, this is listed as unattributed."""
     text = f"git stash push -q; git stash pop -q; {until('go')}; sed -i s/old/new/ other.py"
     task = bench.launch(text, "--session", "s-1")
     wait_until(lambda: len(bench.json("effects", task)["restored"]) == 3, "the pop")
@@ -87,7 +87,7 @@ def test_changes_by_others_after_a_restore_are_unattributed(bench: Bench, repo: 
 def test_write_through_an_open_descriptor_after_a_truncation_is_attributed_to_the_task(
     bench: Bench, repo: Path, begin: str
 ) -> None:
-    """If a log is emptied while the task's server has it open, later writes of the server are changes by the task."""
+    """If a log is emptied while the task's server has it open, later writes of the server are the task's."""
     (repo / "log").touch()
     task = bench.launch(f"{begin}; /bin/true; touch go; {until('done')}")
     bench.run("wait", task, "--no-ack")
@@ -99,7 +99,7 @@ def test_write_through_an_open_descriptor_after_a_truncation_is_attributed_to_th
 
 @pytest.mark.parametrize(("begin", "is_open"), [("exec >>log", True), ("echo x >>log", False)])
 def test_file_open_in_a_process_left_running_is_a_gap(bench: Bench, repo: Path, begin: str, is_open: bool) -> None:
-    """If a process left running has a file open for writing, the effects say that later writes are not reported."""
+    """If a process that the task left has a file open for writing, its later writes are named as not reported."""
     (repo / "log").touch()
     served = f"{begin}; touch up; {until('go')}; echo served; touch down"
     task = bench.launch(f"({served}) </dev/null 2>/dev/null & {until('up')}")

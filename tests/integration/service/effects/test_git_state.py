@@ -40,7 +40,7 @@ def test_gitignore_and_github_are_no_git_state(bench: Bench, repo: Path) -> None
     ],
 )
 def test_every_kind_of_shared_git_state_is_reported(bench: Bench, text: str, what: str) -> None:
-    """Changes of notes, other refs, replacements, hooks and configuration are reported, as branches and tags are."""
+    """Changes of notes, other refs, replacements, hooks and configuration are reported, as those of branches are."""
     found = touched(bench, text)
     assert what in " ".join(each["what"] for each in found["git"])
     assert found["shared"]

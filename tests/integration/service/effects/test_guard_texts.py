@@ -157,9 +157,9 @@ def test_guard_finds_files_in_the_arguments_of_clients_and_databases(bench: Benc
 
 
 def test_guard_is_not_clear_for_commands_that_publish_or_install_the_project(bench: Bench, repo: Path) -> None:
-    """`guard` names the task for commands that publish, install, check or list the project's files.
+    """If a task has changed a file, `guard` names it for commands that publish, install, check or list files.
 
-    It is clear for commands that do not use these files.
+    It answers `clear` for commands that do not use the project's files.
     """
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)

@@ -193,9 +193,9 @@ def test_window_in_a_nested_repository_is_reported_there(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_window_in_another_tree_is_named_with_its_directory(bench: Bench) -> None:
-    """`guard`, `gate` and the hand-off name a window in another worktree with its directory.
+    """`guard`, `gate` and the hand-off name the directory of another worktree in which a task has changed files.
 
-    Otherwise the window could be mistaken for the file of the same name in this project.
+    Otherwise a file could be mistaken for the file of the same name in this project.
     """
     inner = Worktree(bench.project / "inner")
     inner.commit(**{"a.py": "old\n"})

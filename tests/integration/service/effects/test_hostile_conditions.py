@@ -434,7 +434,7 @@ open("a.py", "w").close()
     (tree.path / "program.py").write_text(program)
     task = bench.launch(f"{sys.executable} program.py; {until('go')}", "--session", "s-1")
     keeper = bench.keeper(task)
-    for part in range(0, MANY // 500, 20):  # Count the files in steps, so that each step gets the full timeout of `wait_until`.
+    for part in range(0, MANY // 500, 20):  # Count in steps, so that each step gets the full timeout.
         wait_until((tree.path / "node_modules" / f"p{part}").exists, "files")
     wait_until(lambda: (tree.path / "a.py").stat().st_size == 0, "all files")
     assert 0 < _peak_kb(keeper) < MOST_KEEPER_KB  # Measure now, because the keeper may exit when the task ends.
@@ -511,7 +511,7 @@ def fill(fd: int) -> None:
 
 
 def test_shortened_lists_count_what_they_leave_out(bench: Bench, tree: Worktree) -> None:
-    """Long lists of branches, windows, connections and declared effects are cut, and end with a count of the rest."""
+    """Long lists of branches, files, connections and declared effects are cut, and say how many are missing."""
     program = bench.root / "many.py"
     program.write_text(
         "import os, socket, sys\n"

@@ -162,7 +162,7 @@ def test_hook_opens_no_ledger_while_a_task_changes_only_other_files(
 
 
 def test_hook_opens_no_ledger_for_a_command_that_reads_one_file_after_a_failure(bench: Bench, repo: Path) -> None:
-    """For `cat` and `sed`, whose arguments name every file that they read, the hook loads no ledger."""
+    """After a failure, the hook for `cat` and `sed` does not open the ledger. These name every file that they read."""
     failed(bench, "echo two > src/f7; exit 1")
     settle_in_the_past(bench)
     hook(bench, "Edit", file_path=str(repo / "other.py"))

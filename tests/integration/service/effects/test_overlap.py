@@ -23,9 +23,9 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 @pytest.mark.usefixtures("repo")
 def test_notices_name_two_tasks_that_changed_one_file_at_the_same_time(bench: Bench) -> None:
-    """The notice of each of the two tasks names the other task, the file and the time span.
+    """If two tasks changed one file at the same time, the notice of each names the other task and the file.
 
-    The notices do not name a task that ran later.
+    It also has the time span. The notices do not name a task that ran later.
     """
     one = bench.launch(f"echo one >> other.py; {until('go')}", "--session", "s-1")
     two = bench.launch(f"echo two >> other.py; echo two > two.py; {until('go')}", "--session", "s-1")
@@ -149,7 +149,7 @@ def test_overlap_names_files_that_the_session_edited_itself(bench: Bench, repo: 
 
 
 def test_overlap_covers_edits_during_an_earlier_attempt(bench: Bench, repo: Path) -> None:
-    """The notice of the task's ending names an edit that another session made during the first attempt."""
+    """If another session edited a file during a task's first attempt, the notice of the ending names the edit."""
     text = f"echo 1 >> a.py; [ -e go ] || {{ {until('go')}; exit 1; }}"
     task = bench.launch(text, "--retries", "1", "--session", "s-1")
     wait_until(lambda: bench.json("effects", task)["changed"], "the task to write")

@@ -91,9 +91,9 @@ def test_command_names_an_unobserved_task_that_may_have_had_files_away(bench: Be
 
 
 def test_unobserved_task_that_removes_a_directory_is_named_with_it(bench: Bench, repo: Path) -> None:
-    """The command's overlap names the removed directory while the other task may fail.
+    """If an unobserved task removes a directory, commands that ran meanwhile name it while the task may fail.
 
-    If the other task succeeds, it was meant to remove the directory, and is no longer named.
+    If the task succeeds, it was meant to remove the directory, and is no longer named.
     """
     Worktree(repo, new=False).commit(**{"src/b.py": "one\n"})
     other = bench.launch(f"rm -rf src; {until('go')}; exit $(cat go)", "--observe", "off")
@@ -110,7 +110,7 @@ def test_unobserved_task_that_removes_a_directory_is_named_with_it(bench: Bench,
 
 
 def test_command_outside_a_window_has_no_overlap(bench: Bench, repo: Path) -> None:
-    """A command that ran before the window, after it or in another directory reports no overlap."""
+    """A command that ran before the file was stashed, after it was restored, or elsewhere reports no such task."""
     begin(bench, "s-1")
     early = bench.launch("cat a.py", "--session", "s-1")
     bench.run("wait", early, "--no-ack")

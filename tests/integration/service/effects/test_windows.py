@@ -122,7 +122,7 @@ def test_notice_says_that_left_files_were_put_back_since(bench: Bench, repo: Pat
 
 @pytest.mark.usefixtures("repo")
 def test_open_windows_are_unknown_when_the_task_is_not_observed(bench: Bench) -> None:
-    """With `--observe compare` or `--observe off`, `effects --open` answers that windows are not known."""
+    """With `--observe compare` or `off`, `effects --open` says that it does not know about unrestored files."""
     for how in ("compare", "off"):
         task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", "--observe", how)
         answer = bench.ok("effects", task, "--open")
@@ -134,7 +134,7 @@ def test_open_windows_are_unknown_when_the_task_is_not_observed(bench: Bench) ->
 
 
 def test_restored_window_stays_closed_when_another_process_stashes_the_files(bench: Bench, repo: Path) -> None:
-    """After a user has restored the files of a task, a later stash of these files is not attributed to the task."""
+    """After a user has restored the files of a task, a later stash of these files is not the task's change."""
     task = bench.launch("git stash push -q; exit 9", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     assert not bench.json("guard", "a.py")["clear"]
@@ -149,9 +149,9 @@ def test_restored_window_stays_closed_when_another_process_stashes_the_files(ben
 
 @pytest.mark.usefixtures("repo")
 def test_show_names_the_files_of_each_window(bench: Bench) -> None:
-    """`show` prints the files and the command of each window, and the notice refers to `outlive effects`.
+    """`show` prints the files that each command of the task changed for a time.
 
-    For a task that touched no file, `show` prints no window, and the notice does not refer to `outlive effects`.
+    The notice refers to `outlive effects`. For a task that touched no file, neither is printed.
     """
     stashed = bench.launch("git stash push -q; git stash pop -q", "--session", "s-1")
     silent = bench.launch("cat a.py", "--session", "s-1")
@@ -179,9 +179,9 @@ def test_notice_distinguishes_files_of_one_name_by_their_paths(bench: Bench, rep
 
 @pytest.mark.usefixtures("repo")
 def test_change_and_restoration_through_one_descriptor_is_a_possible_window(bench: Bench) -> None:
-    """A file that is changed and restored through one descriptor is listed as a possible window.
+    """If a file is changed and restored through one descriptor, the effects say that it may have been changed.
 
-    Write calls are not observed, so the window covers the whole time in which the file may have differed.
+    Write calls are not observed, so this covers the whole time between open and close.
     """
     program = """
 import time

@@ -322,7 +322,10 @@ def test_task_ends_and_can_be_cancelled_when_the_package_is_deleted(bench: Bench
 
 
 def test_keeper_does_not_write_into_a_ledger_of_a_newer_version(bench: Bench) -> None:
-    """The keeper ends without settling, and a reader of the ledger's version settles from the exit record."""
+    """A keeper writes nothing into a ledger of a newer version. A reader of this version settles the task later.
+
+    The reader takes the exit code from the exit record.
+    """
     task = bench.launch("sleep 0.5; exit 47")
     keeper = bench.keeper(task)
     database = apsw.Connection(bench.home.ledger)
@@ -338,7 +341,7 @@ def test_keeper_does_not_write_into_a_ledger_of_a_newer_version(bench: Bench) ->
 
 
 def test_keeper_settles_in_the_new_file_when_the_ledger_is_replaced(bench: Bench) -> None:
-    """The keeper records the ending in the copy that replaced the ledger, as when a backup is restored."""
+    """If another file replaces the ledger, as when a backup is restored, the keeper records the ending in this file."""
     task = bench.launch("while ! [ -e go ]; do sleep 0.05; done; exit 47")
     _await_rest(bench, task)
     for suffix in ("", "-wal", "-shm"):
@@ -369,7 +372,7 @@ def _is_asleep(pid: int) -> bool:
 
 
 def test_keeper_settles_after_a_lock_on_the_ledger_is_released(bench: Bench) -> None:
-    """The keeper waits while another process has the write lock of the ledger, and then settles."""
+    """If another process has locked the ledger, the keeper waits for the lock, and then settles the task."""
     task = bench.launch("sleep 0.2; exit 48")
     database = apsw.Connection(bench.home.ledger)
     database.execute("BEGIN IMMEDIATE")
@@ -384,7 +387,7 @@ def test_keeper_settles_after_a_lock_on_the_ledger_is_released(bench: Bench) -> 
 
 
 def test_interrupt_in_the_launchers_terminal_does_not_reach_the_task(bench: Bench) -> None:
-    """SIGINT ends the launcher's process group, and the task runs on and ends with its own exit code."""
+    """Ctrl-C in the launcher's terminal ends the launcher, and not the task, which ends with its own exit code."""
     wanted = bench.command("run", "--wait", "60s", "while ! [ -e go ]; do sleep 0.05; done; exit 49")
     launcher = subprocess.Popen(
         # A shell starts background jobs with SIGINT ignored, and their child processes inherit this setting.
@@ -404,7 +407,7 @@ def test_interrupt_in_the_launchers_terminal_does_not_reach_the_task(bench: Benc
 
 
 def test_retry_lost_starts_tasks_that_a_reboot_lost_before_they_began(bench: Bench) -> None:
-    """`retry --lost` starts queued tasks and tasks with retries, but no other task that had already started."""
+    """After a reboot, `retry --lost` starts lost tasks that had not begun, and tasks with retries, but no others."""
     holder = bench.launch("sleep 60", "--lock", "l", "--session", "s-1")
     waiting = bench.launch("echo mine", "--lock", "l", "--session", "s-1")
     retried = bench.launch("[ -e ok ] || sleep 60", "--retries", "1")

@@ -255,7 +255,7 @@ def test_audit_names_files_that_contradict_the_ledger(bench: Bench) -> None:
 
 @pytest.mark.parametrize("missing", ["lock", "control"])
 def test_command_named_by_the_audit_ends_a_task_with_a_missing_file(bench: Bench, missing: str) -> None:
-    """The suggested command ends the running task, and the ending is recorded."""
+    """If a file of a running task is missing, the command that `audit` suggests ends the task properly."""
     task = bench.launch("sleep 60")
     Path(getattr(bench.files(task), missing)).unlink()
     (finding,) = bench.json("audit")["findings"]
@@ -390,7 +390,7 @@ def test_next_command_restores_an_emptied_ledger_that_a_keeper_has_open(bench: B
 
 
 def test_commands_refuse_a_ledger_that_is_a_broken_link(bench: Bench) -> None:
-    """`list` and `audit --rebuild` fail at once, because no process can create a ledger at the end of the link."""
+    """If the ledger is a link to a missing file, `list` and `audit --rebuild` fail at once, without a wait."""
     _ended(bench, "true")
     _lose_ledger(bench)
     os.symlink(bench.root / "nowhere", bench.home.ledger)

@@ -80,10 +80,7 @@ def claim_some(bench: Bench) -> str:
 def test_answer_costs_the_same_however_many_notices_are_undelivered(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, show: Callable[[Bench], str]
 ) -> None:
-    """If twice as many tasks have ended, an answer needs no more reads of the ledger, and is not longer.
-
-    The test checks this for `inbox`, `hand-off` and `gate`.
-    """
+    """If twice as many notices are unreported, `inbox`, `hand-off` and `gate` read and print no more."""
     begin(bench, "s-1")
     select, work = LedgerFile.select, [0]
 

@@ -194,7 +194,10 @@ def test_lost_task_gets_a_notice_of_the_kind_lost(bench: Bench) -> None:
 
 
 def test_notice_has_the_context_to_act_on(bench: Bench, clients: Clients) -> None:
-    """The notice has the task's command, directory and session, its exit code and output, and the boundary since."""
+    """A notice has the task's command, directory, session, exit code and output.
+
+    It also says whether the session was compacted since.
+    """
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     task = bench.launch("echo some words; exit 3", "--session", "s-1", "--description", "try it")
@@ -219,7 +222,7 @@ def test_notice_has_the_context_to_act_on(bench: Bench, clients: Clients) -> Non
 
 
 def test_notice_text_is_framed_stripped_masked_and_capped(bench: Bench) -> None:
-    """Output cannot end its frame, control the terminal, show a secret or exceed 8 KB."""
+    """A task's output in a notice is masked and capped, and can neither control the terminal nor end its frame."""
     token = "ghp_" + "a1B2" * 9
     evil = bench.project / "evil"
     evil.write_text(

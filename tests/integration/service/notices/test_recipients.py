@@ -229,7 +229,7 @@ def test_session_that_was_shown_a_running_task_receives_its_ending(bench: Bench,
 
 
 def test_ending_waits_for_a_new_session_when_no_session_is_left(bench: Bench, clients: Clients) -> None:
-    """When the launching session and the session that was shown the task have died, a new session gets the ending."""
+    """If the launching session and all sessions that were shown the task died, a new session gets the ending."""
     processes = [clients.start() for _ in range(2)]
     begin(bench, "A", "--pid", processes[0])
     task = bench.launch(f"{until('go')}; exit 3", "--session", "A")
@@ -285,7 +285,7 @@ def hook(bench: Bench, payload: dict[str, str], client: str = "claude", event: s
 def test_session_that_retries_a_task_receives_the_ending_of_the_new_attempt(
     bench: Bench, clients: Clients, by: str
 ) -> None:
-    """The launching session is over. The session that retries its task gets the ending, and its gate waits."""
+    """If a session retries a task of a session that is over, it receives the ending, and its gate waits."""
     (task,) = over(bench, clients, "s-1", f"[ -e again ] && {until('go')}; exit 3")
     assert handed(begin(bench, "s-2", "--pid", clients.start())) == [task]
     assert told(bench, "s-2") == []
@@ -359,7 +359,7 @@ def test_compacted_session_is_reminded_of_reported_endings(bench: Bench, clients
 
 
 def test_compacted_session_is_reminded_of_endings_of_earlier_sessions(bench: Bench, clients: Clients) -> None:
-    """The reminder names a task that the session was shown as running, and one that ended before it began."""
+    """After a compaction, the hand-off also reminds of endings of earlier sessions that this session got."""
     process = clients.start()
     begin(bench, "A", "--pid", process)
     shown = bench.launch(f"{until('go')}; exit 3", "--session", "A")

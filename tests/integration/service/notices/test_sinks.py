@@ -28,7 +28,7 @@ def got(path: Path) -> list[Any]:
 
 
 def sink_states(bench: Bench, task: str) -> dict[str, tuple[str, int, str | None]]:
-    """Return the state, the tries and the last error of a task's deliveries, by sink."""
+    """Return the state, the number of tries and the last error of a task's deliveries, by sink."""
     (notice,) = bench.show(task)["notices"]
     return {each["sink"]: (each["state"], each["tries"], each["last_error"]) for each in notice["sinks"]}
 

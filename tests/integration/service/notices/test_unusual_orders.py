@@ -58,9 +58,9 @@ def test_gate_counts_its_ceiling_from_each_new_wait(bench: Bench) -> None:
 
 
 def test_session_id_of_two_projects_means_the_session_of_this_project(bench: Bench) -> None:
-    """Without ids, `cancel` and `wait` leave tasks of the other project's session alone.
+    """If sessions of two projects have the same id, `cancel` and `wait` concern only this project's session.
 
-    `session list --all` counts the running tasks of each project's session separately.
+    `session list --all` counts the running tasks of each session separately.
     """
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()

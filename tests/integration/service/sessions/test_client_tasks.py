@@ -62,10 +62,7 @@ def told(bench: Bench, *options: str, **more: Any) -> list[tuple[str, str]]:
 
 
 def test_hand_off_names_a_client_command_until_the_client_reports_its_end(bench: Bench, client: Client) -> None:
-    """The hand-off names the client's background command until the client reports its end.
-
-    It gives the text and the output file of the command.
-    """
+    """The hand-off names a client's background command, with text and output file, until its end is reported."""
     handed = bench.json("hand-off", "--session", "s-1")
     assert [one["command"] for one in handed["foreign"]] == ["npm run dev"]
     assert "run by the client itself, not by Outlive (1):" in handed["text"]
@@ -100,10 +97,7 @@ def test_hand_off_drops_a_client_command_when_the_next_session_reports_none(benc
 
 
 def test_client_command_stays_running_when_only_its_client_died(bench: Bench, client: Client) -> None:
-    """If only the client died, its background command stays `running`.
-
-    This also holds if a new process of the client reports no commands.
-    """
+    """If only the client died, its background command stays `running`, even if the new process reports none."""
     kill(client.process.pid)
     client.process.wait()
     assert told(bench, "--pid", str(os.getpid())) == [("b1", "running")]
@@ -246,10 +240,7 @@ def test_hand_off_names_client_commands_of_other_live_sessions_of_the_project(be
 
 
 def test_prompt_reports_the_end_of_a_client_command_that_outlived_its_client(bench: Bench, client: Client) -> None:
-    """If a command outlives its client, the first prompt after the command's end reports the end.
-
-    Earlier and later prompts do not report it.
-    """
+    """If a background command outlives its client, only the first prompt after its end reports the end."""
     bench.env["OUTLIVE_GRACE_S"] = "0"
 
     def prompt() -> str:

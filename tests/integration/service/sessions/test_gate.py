@@ -128,9 +128,9 @@ def test_gate_settles_a_task_as_lost_when_its_pid_namespace_has_ended(bench: Ben
 def test_gate_checks_a_task_with_unseen_processes_only_while_a_session_waits(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task whose processes cannot be seen is checked repeatedly while a session waits at the gate.
+    """If a task's processes cannot be seen, the gate checks the task repeatedly while a session waits.
 
-    After the wait, it is not checked any more. Row 57 of the acceptance scenarios.
+    It does not do so afterwards. Row 57 of the acceptance scenarios.
     """
     begin(bench, "s-1")
     task = bench.launch("sleep 401", "--session", "s-1")

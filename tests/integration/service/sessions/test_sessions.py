@@ -64,7 +64,7 @@ def test_session_continues_the_session_that_the_evidence_of_its_client_identifie
 
 
 def test_cleared_session_is_continued_by_the_next_one_of_its_process(bench: Bench, clients: Clients) -> None:
-    """The new session continues the session of the same client process, because the client names no predecessor."""
+    """After a clear, the next session of the same client process continues the cleared session."""
     process = clients.start()
     begin(bench, "s-0", "--pid", clients.start())
     begin(bench, "s-1", "--pid", process)
@@ -164,7 +164,7 @@ def test_sessions_of_two_projects_receive_only_their_own_endings(bench: Bench, c
 
 
 def test_session_with_a_uuid_is_the_same_session_in_every_directory(bench: Bench) -> None:
-    """The session receives the endings of tasks that it launched below another directory."""
+    """A session whose id is a UUID is the same session in every directory, and receives all its endings."""
     name = "0f7c2a52-7d0e-4f0a-9f5e-3f1b1c5d9a77"
     below = bench.root / "elsewhere"
     below.mkdir()

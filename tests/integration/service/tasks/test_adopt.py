@@ -134,7 +134,10 @@ def _children(pid: int) -> list[int]:
 def test_adopted_process_gets_a_new_keeper_when_its_keeper_is_killed(
     bench: Bench, start: Start, tmp_path: Path
 ) -> None:
-    """The new keeper of an adopted process continues to copy its output where the first keeper stopped."""
+    """If the keeper of an adopted process is killed, a new keeper continues to copy the output.
+
+    It continues where the first keeper stopped.
+    """
     log = tmp_path / "log"
     process = start(f"echo one; {until('two')}; echo two; {until('go')}; exit 3", log)
     task = adopt(bench, process)

@@ -82,7 +82,7 @@ def test_cancel_reports_a_process_that_survives(outsider: Outsider) -> None:
 
 @pytest.mark.root
 def test_task_stays_running_when_its_command_cannot_be_signalled(outsider: Outsider) -> None:
-    """If the command itself runs as another user, `cancel` exits with 5 and the task is still `running`."""
+    """If the command runs as another user and cannot be signalled, `cancel` exits with 5. The task stays `running`."""
     task = outsider.call("run", f"exec {outsider.become_root} sleep 61.61").stdout.strip()
     assert outsider.call("cancel", task).returncode == 5
     shown = json.loads(outsider.call("show", task, "--json").stdout)
@@ -222,7 +222,7 @@ def _left_behind(bench: Bench, text: str) -> tuple[str, int]:
 
 
 def _kill_keepers(bench: Bench, task: str) -> None:
-    """Kill keeper and witness of an ended task. Then Outlive no longer watches the process left running."""
+    """Kill keeper and witness of an ended task, so that Outlive no longer watches the process left running."""
     for pid in processes_named(KEEPER_NAME, WITNESS_NAME):
         if bench.files(task).record in open_files(pid):
             kill(pid)

@@ -92,7 +92,7 @@ def test_command_has_empty_input_and_no_terminal(bench: Bench) -> None:
 
 
 def test_launch_keeps_no_file_of_the_caller_open(bench: Bench) -> None:
-    """An inheritable pipe of the caller closes when the launcher exits."""
+    """A task keeps no file of its caller open: a pipe of the launcher is closed when the launcher exits."""
     reading, writing = os.pipe()
     pipe_name = f"pipe:[{os.fstat(reading).st_ino}]"
     os.set_inheritable(writing, True)

@@ -68,7 +68,7 @@ def test_exit_code_is_recorded_when_the_launcher_ignores_sigchld(bench: Bench) -
 
 
 def test_timeouts_of_sixty_days_are_supported(bench: Bench) -> None:
-    """A timeout of sixty days, which poll() cannot express, ends neither the keeper nor `wait` too early."""
+    """A timeout of sixty days, which poll() cannot express, does not end the keeper or `wait` too early."""
     task = bench.launch("sleep 0.3; exit 5", "--timeout", "60d")
     assert bench.run("wait", task, "--timeout", "60d").returncode == 1
     shown = bench.show(task)

@@ -95,7 +95,7 @@ def test_unattributed_names_tracked_files_first() -> None:
 
 
 def test_summary_says_how_sure_it_is_when_a_comparison_found_nothing() -> None:
-    """Tracked files are called "as before" only if the snapshot was in time."""
+    """If a comparison found no change and the snapshot was in time, the summary says that files are as before."""
     assert summary_of(with_comparisons(Effects(), [comparison()], None), NOW).startswith(
         "the tracked files are as before"
     )
@@ -104,7 +104,7 @@ def test_summary_says_how_sure_it_is_when_a_comparison_found_nothing() -> None:
 
 
 def test_summary_says_how_sure_it_is_when_watching_found_nothing() -> None:
-    """If a watch found no change, the summary says that tracked files are untouched, if the snapshot was in time."""
+    """If a watch found no change and the snapshot was in time, the summary says that files are untouched."""
     watched = Effects(level="watched")
     assert summary_of(with_comparisons(watched, [comparison()], None), NOW).startswith("no tracked file was touched")
     late = summary_of(with_comparisons(watched, [comparison(late=True)], None), NOW)
@@ -200,9 +200,9 @@ def test_missing_repository_is_not_unattributed_when_the_task_removed_it() -> No
 
 @pytest.mark.parametrize("now", [None, "", "another"], ids=["gone", "gone to pieces", "another"])
 def test_replaced_repository_is_not_unattributed_when_the_task_moved_it_whole(now: str | None) -> None:
-    """The replacement is attributed to a task that moved the git directory, a directory above it, or the `.git` file.
+    """If a git directory was replaced, this is attributed to a task that moved it, a parent, or the `.git` file.
 
-    In this case the journal names no single part of git.
+    The record of the task then names no single part of git.
     """
     looks = quick(git_state()), quick(None if now is None else git_state().but(identity=now))
     for moved in ("/r/.git", "/r", "/r/sub", "/r/.gitignore"):
@@ -291,7 +291,7 @@ def test_branches_tags_and_worktrees_are_reported_unless_they_were_seen() -> Non
 
 
 def test_files_of_a_further_repository_are_named_with_their_whole_path() -> None:
-    """A file of another repository is not confused with a file of the project."""
+    """A file of another repository is named with its whole path, so that it is not taken for one of the project."""
     looks = quick(git_state(top="/r")), quick(git_state(top="/r"))
     found = with_comparisons(Effects(level="observed"), [comparison("a"), comparison("a", top="/s")], looks)
     assert "2 files changed by somebody else, or unseen: a, /s/a" in summary_of(found, NOW)

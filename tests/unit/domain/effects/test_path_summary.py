@@ -52,7 +52,7 @@ def test_fold_splits_a_directory_when_its_parts_fit() -> None:
 
 
 def test_summary_names_the_largest_directory_of_removed_files_separately() -> None:
-    """Removed files have a count and a directory of their own, as changed files do."""
+    """The summary gives number and largest directory of removed files separately from those of changed files."""
     gone = tuple(f"/r/node_modules/p/f{number}" for number in range(600))
     found = Effects(level="observed", changed=("/r/a", "/r/b", "/r/node_modules/c", *gone), gone=gone)
     words = summary_of(found, from_micros(0))

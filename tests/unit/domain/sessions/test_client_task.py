@@ -86,7 +86,7 @@ def test_restarted_keeps_a_tick_that_can_be_compared() -> None:
 
 
 def test_second_check_is_needed_even_without_a_grace_period() -> None:
-    """After one check, the child session is unknown and not lost, even with a grace period of 0 s."""
+    """After one check that did not find it, a child session is not lost, even with a grace period of 0 s."""
     first = look_again(Looks(state="running"), A, at(1), 0.0)
     assert first.state == "unknown"
     assert look_again(first, A, at(2), 0.0).state == "lost"

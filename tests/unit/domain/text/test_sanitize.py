@@ -230,7 +230,7 @@ def test_from_json_raises_the_same_error_as_the_json_module(text: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_shown_makes_deceptive_text_harmless(kind: str) -> None:
-    """Escape sequences and invisible characters are removed, secrets are masked, and client tags get other brackets."""
+    """`shown` removes escape sequences and invisible characters, masks secrets, and changes clients' tags."""
     written, seen = KINDS[kind]
     assert shown(f"one {written} two") == f"one {seen} two"
     assert shown(shown(written)) == shown(written)
@@ -266,7 +266,7 @@ def test_json_without_wrapper_tags_is_the_same_value(kind: str) -> None:
 
 
 def test_tags_are_found_in_ordinary_text_at_a_fraction_of_the_time_of_masking() -> None:
-    """A text without tags takes little time, because the search looks only at brackets and non-ASCII characters."""
+    """Searching for tags takes a fraction of the time of masking. It looks only at brackets and non-ASCII text."""
     lines = ["2026-06-21 12:00:00 worker 7 expected <int> and got a string of 40 characters", *["compiled ok"] * 20]
     for extra, times in (("", 40), ("\u2713", 12)):
         text = "\n".join([lines[0] + extra, *lines[1:]] * 10_000)

@@ -99,7 +99,7 @@ def test_the_prefilter_finds_every_line_that_a_pattern_changes(engine: str, text
                 continue
             start, end = (len(text[:at].encode("utf-8", "surrogatepass")) for at in match.span())
             assert any(first <= start and end <= last for first, last in spans), (pattern, match[0])
-            seen = text[max(0, match.start() - 2) : match.end()]  # A pattern may look at two characters before its match.
+            seen = text[max(0, match.start() - 2) : match.end()]  # A pattern may look back two characters.
             assert any(sign in seen or sign in seen.lower() for sign in signs), (signs, seen)
 
 

@@ -249,9 +249,9 @@ def test_repository_of_git_follows_from_options_and_variables_before_the_directo
 
 
 def test_directory_is_unknown_after_a_cd_that_may_not_have_run() -> None:
-    """After a `cd` that may not have run, as in `cd a
+    """After a `cd` that may not have run, as in `cd a || cd b`, the directory is unknown.
 
-    cd b`, the directory is unknown.||A `cd` in the background changes only its own shell.
+    A `cd` in the background changes only its own shell.
     """
     assert not differing(
         {
@@ -567,7 +567,7 @@ def test_95_percent_of_changing_commands_are_flagged() -> None:
 
 
 def test_at_most_3_percent_of_reading_commands_are_flagged() -> None:
-    """At most 5 percent of these commands are classified as unknown."""
+    """At most 3 percent of the commands that only read are taken for changing ones, and at most 5 are unknown."""
     flagged = [text for text in lines(READS) if is_flagged(of_text(text, CWD))]
     assert len(flagged) <= 0.03 * len(lines(READS)), flagged
     unknown = [text for text in lines(READS) if of_text(text, CWD).is_open]

@@ -59,7 +59,7 @@ def test_session_name_with_spaces_is_inherited_whole() -> None:
 
 
 def test_session_of_a_message_comes_before_that_of_the_task() -> None:
-    """Only a session that is named inside the task has precedence over a session in a client's message."""
+    """A session in a client's message comes before the task's session, but not before one named inside the task."""
     task = environ_of_task({}, "t1", "P")
     assert own_session_of(task) is None
     assert own_session_of(task, "C") == "C"

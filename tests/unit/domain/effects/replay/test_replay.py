@@ -98,7 +98,10 @@ def test_change_of_a_restored_path_is_attributed_to_another_process() -> None:
 
 
 def test_changed_path_that_cannot_be_read_is_changed_and_a_gap() -> None:
-    """The path counts as changed and as a gap, unless the file's times show that no process wrote the file."""
+    """If a changed path cannot be read at the end, it is reported as changed, and as a gap.
+
+    There is no gap if the file's times show that no process wrote it.
+    """
     for lines in (("2 write 9 ? /r/x", f"4 final 0 {A} /r/x"), (f"2 write 9 {A} /r/x", "4 final 0 ? /r/x")):
         found = observed(*lines)
         assert (found.level, found.changed, found.windows) == ("partial", ("/r/x",), ())
@@ -160,7 +163,7 @@ def test_nested_repositories_have_separate_windows() -> None:
 
 
 def test_open_window_of_one_file_does_not_hide_the_closed_one_of_another() -> None:
-    """If two files are changed at once and one of them is restored, there is a closed and an open window."""
+    """If two files are changed at once and one is restored, one is listed as restored and the other as changed."""
     lines = (f"2 seen 0 {A} /r/x {B} /r/x", f"5 seen 0 {A} /r/x {A} /r/x", f"5 seen 0 {A} /r/y {B} /r/y")
     back, still = replay(*lines, "9 final 0 " + A + " /r/x", "9 final 0 " + B + " /r/y").windows
     assert (back.paths, lasted(back)) == (("/r/x",), timedelta(microseconds=3))
@@ -328,7 +331,7 @@ def test_created_file_is_reported_by_its_present_name_when_its_directory_moved()
 
 
 def test_inner_directory_is_followed_when_the_outer_one_moves() -> None:
-    """A changed file is reported by its first name, because two moves away and two back are replayed in order."""
+    """If an outer and an inner directory are moved away and back, a file in them is reported by its first name."""
     there = ("2 rename 9 d1 /r/d/x 0 /r/d/y", "3 rename 9 d2 /r/d 0 /r/e", f"4 write 9 {A} /r/e/y/f")
     back = ("5 rename 9 d2 /r/e 0 /r/d", "6 rename 9 d1 /r/d/y 0 /r/d/x")
     found = moved(*there, *back, now={"/r/d": "d2", "/r/d/x": "d1", "/r/d/x/f": B})
