@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 # Each line of the prompt is one step. A line of the form `MODEL? STEP` is a step only if the client runs with this
-# model. A continued session takes the steps of its first prompt that follow `again?`, and then the steps of its new
+# model. A continued session takes the steps of its first prompt that begin with `again?`, and then the steps of its new
 # prompt.
 PROGRAM = """
 import json, os, subprocess, sys, time

@@ -36,9 +36,9 @@ def paths(bench: Bench, *names: str) -> list[str]:
 
 
 def window_on(bench: Bench, task: str, *names: str) -> Any:
-    """Return the times at which a running task has held these paths changed, once all the paths are recorded.
+    """Return the entry of a running task's effects that lists these paths as changed.
 
-    Git changes one file after the other, so at first only some of the paths may be recorded.
+    Git changes one file after the other. So this function waits until the entry has all the paths.
     """
 
     def found() -> Any:

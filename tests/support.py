@@ -152,7 +152,7 @@ class Bench:
         for name in who:
             wait_until(lambda name=name: not is_alive(pids[name]), f"the {name}'s end")  # type: ignore[misc]
         if {"keeper", "witness", "command"} <= set(who):
-            # Until init has reaped the command, a reconciler could still read its exit code from the kernel.
+            # Until init has reaped the command, another process could still read its exit code from the kernel.
             wait_until(lambda: not os.path.exists(f"/proc/{pids['command']}"), "the command to be reaped")
 
     def clean(self) -> None:

@@ -185,7 +185,7 @@ def test_claude_waits_when_it_reads_its_prompt_from_a_file(claude: Claude, tmp_p
 
 
 def test_opencode_waits_when_options_stand_before_its_command(opencode: OpenCode) -> None:
-    """OpenCode waits for its task even if options stand before its command, as in `opencode --log-level INFO run`."""
+    """OpenCode waits for its task even if options stand before its command, as in `opencode --log-level ERROR run`."""
     opencode.configure()
     opencode.install()
     case = cases(opencode)["short"]

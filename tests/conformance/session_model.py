@@ -188,7 +188,7 @@ class World:
         return asker in self.recipients(origin, shown, asker) and (not living or asker in living)
 
     def below(self, asker: Talk) -> list[Talk]:
-        """Return a session's lineage, and all sessions that began inside tasks of these sessions.
+        """Return all sessions that continue a session, or that it continues, and those that began inside their tasks.
 
         Sessions inside tasks of such inner sessions are included.
         """
@@ -237,8 +237,8 @@ class World:
     def may_acknowledge(self, talk: Talk | None, work: Work) -> bool:
         """Return whether a session may acknowledge the notices of a task.
 
-        A session may if it receives the ending, or if its lineage launched the task. If no session receives the ending,
-        every session of the project may.
+        A session may if it receives the ending, if it launched the task, or if one of it and the launcher continues the
+        other. If no session receives the ending, every session of the project may.
         """
         if talk is None or work.origin is None:
             return False

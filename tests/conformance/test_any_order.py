@@ -51,7 +51,7 @@ class Expected:
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Calls by launchers, keepers, reconcilers and readers, in any order."""
+    """Calls by all kinds of processes that use the ledger, in any order."""
 
     tasks: Bundle[str] = Bundle("tasks")
 

@@ -88,7 +88,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
         self._ledger = SqliteLedger(self._home.ledger, NOW)
 
     def teardown(self) -> None:
-        """Release all leases and delete the state directory."""
+        """Release all locks on lease files, and delete the state directory."""
         for teller in self._living:
             teller.real.release()
         self._ledger.close()

@@ -283,7 +283,7 @@ def frozen(path: str) -> str:
 def test_frozen_ledger_of_schema_1_is_read_completely(frozen: str) -> None:
     """The ledger that the first release wrote can be read, and every value is the one that was written."""
     with opened(frozen) as ledger:
-        # Schema 1 has no lineages. The upgrade gives each session a lineage of its own.
+        # Schema 1 does not record which session continues which. The upgrade treats all sessions as unrelated.
         assert tuple(task.but(lineage=None) for task in reversed(ledger.tasks(Selection()))) == schema_1.TASKS
         lineages = {task.launch.session: task.lineage for task in ledger.tasks(Selection())}
         assert lineages[None] is None

@@ -284,9 +284,9 @@ def test_queued_task_runs_when_its_keeper_slept_before_the_modules_moved(
 
 
 def test_program_of_the_first_version_can_start_a_spawner(bench: Bench, installation: Installation) -> None:
-    """A program of the first version can start a spawner process of the next version, by its former name.
+    """A program of the first version can start a helper process of the next version, by its former name.
 
-    The spawner ends when the program closes the socket.
+    The helper process launches tasks, and ends when the program closes the socket.
     """
     ours, theirs = socket.socketpair()
     words = [PYTHON, "-S", "-c", FORMER_SPAWNER, str(theirs.fileno()), str(installation.place)]
@@ -467,7 +467,7 @@ except Exception as error:
 
 @pytest.mark.parametrize("how", ["deleted", "renamed"])
 def test_program_launches_when_the_installation_changes(bench: Bench, installation: Installation, how: str) -> None:
-    """If Outlive is upgraded, a program can still launch tasks through the spawner process that it started before."""
+    """If Outlive is upgraded, a program still launches tasks by the helper process that it started before."""
     program = installation.start_program([PYTHON, "-S", "-c", _PROGRAM, str(installation.place), str(bench.state)])
     assert program.stdin is not None
     assert program.stdout is not None
@@ -484,9 +484,9 @@ def test_program_launches_when_the_installation_changes(bench: Bench, installati
 def test_program_without_a_spawner_starts_one_from_the_next_version(
     bench: Bench, installation: Installation, how: str, expected: str
 ) -> None:
-    """A program without a spawner process starts one of the next version. If Outlive was deleted, its launch fails.
+    """A program that first launches a task after an upgrade starts a helper process of the next version.
 
-    The error says that the installation is gone.
+    If Outlive was deleted, the launch fails, and the error says that the installation is gone.
     """
     program = installation.start_program([PYTHON, "-S", "-c", _PROGRAM, str(installation.place), str(bench.state)])
     assert program.stdin is not None
@@ -536,7 +536,7 @@ def test_ending_is_delivered_when_the_installation_changes_before_it(
 ) -> None:
     """An ending after an upgrade is delivered by the next version.
 
-    If Outlive was deleted, the ending is delivered when Outlive is installed again and a command reads the ledger.
+    If Outlive was deleted, the next command of another installation delivers the ending.
     """
     installation.ok("sink", "add", "s", "--run", f"touch {bench.project}/told")
     task = installation.ok("run", until("go"))

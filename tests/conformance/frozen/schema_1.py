@@ -212,7 +212,7 @@ HISTORIES: dict[str, History] = {
 
 
 def record(path: str) -> None:
-    """Write these tasks with Outlive, as launchers, keepers and reconcilers do."""
+    """Write these tasks with Outlive, as its launchers and keepers do, and as readers do that settle tasks."""
     launches = {task.id: task.launch for task in TASKS}
     with SqliteLedger(path, _NOW) as ledger:
         for id_, asked in launches.items():

@@ -147,7 +147,7 @@ def test_import_starts_no_thread_and_loads_no_event_loop(bench: Bench) -> None:
 def test_eight_threads_launch_tasks_at_once(client: Outlive) -> None:
     """Eight threads launch tasks at the same time, and each task ends with its own exit code.
 
-    All threads use one spawner process.
+    All threads use one spawner, a helper process that launches the tasks.
     """
     ended: list[int | None] = []
 
@@ -163,18 +163,18 @@ def test_eight_threads_launch_tasks_at_once(client: Outlive) -> None:
 
 
 def test_next_launch_works_when_the_spawner_is_killed(client: Outlive) -> None:
-    """If the spawner process is killed, the running task and the next task end with their own exit codes."""
+    """If the helper process that launches tasks is killed, the running task and the next one end as usual."""
     first = client.run("sleep 0.5; exit 6")
     child = int(sdk._spawner.ask({"verb": "who"})[0])
     kill(child)
     wait_until(lambda: not is_alive(child), "the spawner's end")
-    second = client.run("exit 7")  # The killed spawner had no request to answer, so the launch raises no error.
+    second = client.run("exit 7")  # The killed helper process had no request to answer, so the launch raises no error.
     assert first.wait().exit_code == 6
     assert second.wait().exit_code == 7
 
 
 def test_spawner_ends_with_its_program_but_tasks_run_on(bench: Bench) -> None:
-    """When the program ends, its spawner process ends too.
+    """When the program ends, the helper process that launched its tasks ends, too.
 
     The program's task continues, and ends with its own exit code.
     """
@@ -449,7 +449,7 @@ def test_async_client_has_every_method_of_a_task() -> None:
 def test_async_follow_yields_output_and_notices_and_can_be_closed(client: Outlive, bench: Bench) -> None:
     """`AsyncOutlive.follow` yields output and notices. A notice counts as read only when the next one is requested.
 
-    If the follower is closed before that, the notice is pending again.
+    If the iterator is closed before that, the notice is pending again.
     """
 
     async def main() -> None:

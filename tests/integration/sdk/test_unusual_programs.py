@@ -44,7 +44,7 @@ def test_sdk_refuses_invalid_options(bench: Bench, monkeypatch: pytest.MonkeyPat
 def test_sdk_launches_after_the_program_replaced_the_spawners_descriptor(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a program replaces the descriptor of the spawner's socket, the next launch starts another spawner.
+    """If a program replaces the socket of the helper process that launches tasks, the next launch starts another one.
 
     The SDK neither writes to the file that now has this descriptor nor closes it. This also holds in a fork of the
     program.
@@ -154,7 +154,10 @@ os._exit(0)
 
 
 def test_sdk_program_with_default_sigpipe_survives_a_dead_spawner(bench: Bench) -> None:
-    """If the spawner was killed, a program that does not ignore SIGPIPE survives, and can launch another task."""
+    """If the helper process that launches tasks was killed, a program that does not ignore SIGPIPE survives.
+
+    It can launch another task.
+    """
     script = """
 import os, select, signal
 from outlive import Outlive

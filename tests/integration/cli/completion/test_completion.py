@@ -229,7 +229,7 @@ def test_candidates_of_an_unusual_line_are_left_to_the_shell_or_empty(
 ) -> None:
     """For a directory or for a command after `--`, the shell completes the word by itself.
 
-    Other lines get no candidates.
+    An unknown command, or an option with a free value, gets no candidates.
     """
     assert _candidates(bench, *words) == answer
 

@@ -95,7 +95,7 @@ def test_uninstall_keeps_the_trust_in_codex_hooks_of_the_user(bench: Bench, code
     ],
 )
 def test_install_leaves_the_servers_of_the_user_in_codex_alone(bench: Bench, codex: Path, text: str) -> None:
-    """If the user has configured servers in another form, Outlive adds none.
+    """If the user has a server `outlive`, or has written the servers as one value, Outlive adds no server.
 
     A second table would keep Codex from starting.
     """

@@ -35,7 +35,7 @@ _OF_A_COPY = 2  # the open descriptors of a copy of the code: the copy itself an
 
 @pytest.fixture
 def client(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Outlive:
-    """Return a client that has its own spawner, which has no idle keepers of other tests."""
+    """Return a client that launches tasks by a helper process of its own, without idle keepers of other tests."""
     monkeypatch.chdir(bench.project)
     monkeypatch.delenv("OUTLIVE_SESSION", raising=False)
     monkeypatch.setattr(sdk, "_spawner", Spawner())
@@ -268,7 +268,7 @@ def test_task_of_a_reused_keeper_survives_a_kill(bench: Bench, client: Outlive, 
 
 @patient
 def test_keepers_of_short_tasks_are_reused_while_many_long_tasks_run(bench: Bench, client: Outlive) -> None:
-    """Short tasks reuse a keeper even if more long tasks run than the spawner has channels to keepers."""
+    """Short tasks reuse a keeper, even while more long tasks run than keepers can be kept idle."""
     long = [client.run(["sleep", "60"]) for _ in range(3 * _MOST_CHANNELS)]
     spawner = int(sdk._spawner.ask({"verb": "who"})[0])
     assert len(os.listdir(f"/proc/{spawner}/fd")) <= 5 + _MOST_CHANNELS + _OF_A_LEDGER + _OF_A_COPY
@@ -338,7 +338,7 @@ def test_cancelling_a_program_does_not_end_a_task_of_its_idle_keeper(bench: Benc
 
 
 def test_spawner_and_keepers_of_a_program_are_not_leftover_processes(bench: Bench) -> None:
-    """If the program of a task launched other tasks, its spawner and keepers are not listed as left running."""
+    """If a task's program launched other tasks, the processes that did so are not listed as left running."""
     (bench.project / "inner.py").write_text(INNER.partition("print")[0])
     outer = bench.launch(f"exec {sys.executable} inner.py")
     bench.run("wait", outer)
@@ -351,9 +351,9 @@ def has_the_ledger(pid: int) -> bool:
 
 
 def test_spawner_closes_the_ledger_after_a_while_and_restores_a_deleted_one(bench: Bench, client: Outlive) -> None:
-    """The spawner closes the ledger after a while.
+    """The helper process that launches tasks closes the ledger after a while.
 
-    It opens it again for the next launch, and restores it if it was deleted.
+    It opens the ledger again for the next launch, and restores it if it was deleted.
     """
     spawner = int(sdk._spawner.ask({"verb": "who"})[0])
     wait_until(lambda: client.run("true").wait().exit_code == 0 and has_the_ledger(spawner), "an open ledger")

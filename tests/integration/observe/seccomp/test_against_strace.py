@@ -359,7 +359,7 @@ def test_link_that_one_process_replaces_quickly_is_resolved_as_at_the_time(bench
 def test_new_files_are_reported_alike_by_path_and_by_descriptor(
     bench: Bench, tmp_path: Path, lasting: Path, what: str
 ) -> None:
-    """A new file has the same line in the journal of changes if it is named by a path or relative to a descriptor.
+    """A new file is recorded in the same way if it is named by a path or relative to a descriptor.
 
     The observer uses a cache only for paths.
     """

@@ -153,7 +153,7 @@ def test_watching_reports_windows_in_a_sha256_repository(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("tree")
 def test_watching_notices_a_change_in_a_directory_that_came_back_at_once(bench: Bench) -> None:
-    """If a directory is moved away and back at once, a restored file in it is recorded while the command still runs."""
+    """If a removed directory is made again, a restored file in it is recorded while the command still runs."""
     task = watched(bench, f"rm -r dir; sleep 1; mkdir dir; sleep 1; echo fixed > dir/c.py; {until('on')}")
     lines = wait_until(
         lambda: [line for line in journal(bench, task) if line.endswith("/dir/c.py")][1:], "the file to be back"

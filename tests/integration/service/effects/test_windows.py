@@ -212,7 +212,7 @@ def test_open_windows_are_unknown_outside_of_a_repository(bench: Bench, lasting:
     (lasting / "f").write_text("x\n")
     task = bench.launch(f"mv f away; echo done; {until(f'{bench.root}/go')}", "--cwd", str(lasting))
     wait_until(lambda: bench.ok("output", task).endswith("done"), "the first move")
-    # The keeper writes the journal shortly after it has answered the call.
+    # The keeper records a change shortly after it has answered the call.
     wait_until(lambda: bench.ok("effects", task, "--open").startswith("not known: "), "the journal")
     (bench.root / "go").touch()
     bench.run("wait", task)

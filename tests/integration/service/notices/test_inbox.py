@@ -60,7 +60,7 @@ def test_inbox_prints_each_notice_once_when_called_concurrently(bench: Bench) ->
 def test_claim_on_a_notice_is_void_without_its_lease(bench: Bench) -> None:
     """While the process that has claimed a notice lives, no other process prints the notice.
 
-    When it has died, its lease is free, and the next process prints the notice at once.
+    When the process has died, its lock file is free, and the next process prints the notice at once.
     """
     task = ended(bench, "s-1")
     lease = Lease(bench.home)
@@ -378,7 +378,7 @@ def test_followers_print_each_notice_once(bench: Bench) -> None:
 def test_follower_prints_a_notice_when_a_keeper_dies(bench: Bench) -> None:
     """If a keeper is killed, `inbox --follow` settles the task and prints its notice.
 
-    A killed keeper writes nothing to the ledger. Its FIFO closes, and this wakes the follower.
+    A killed keeper writes nothing to the ledger. But its FIFO closes, and this wakes `inbox --follow`.
     """
     begin(bench, "s-1")
     task = bench.launch("sleep 400", "--session", "s-1")

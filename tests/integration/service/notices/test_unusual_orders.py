@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def test_follower_sleeps_again_when_another_reader_took_a_deferred_notice(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If `inbox` prints a notice that `inbox --follow` has put off, the follower no longer wakes for it."""
+    """If `inbox` prints a notice that `inbox --follow` has put off, `inbox --follow` no longer wakes for it."""
     monkeypatch.setattr(follow_service, "DEFERRAL_CEILING_S", 0.3)
     begin(bench, "s-1")
     bench.launch("sleep 401", "--session", "s-1", "--group", "g")

@@ -112,7 +112,7 @@ def test_first_fork_receives_endings_when_the_launching_session_is_dead(bench: B
 
 
 def test_third_session_of_a_lineage_receives_the_ending_of_the_first(bench: Bench, clients: Clients) -> None:
-    """If the first two sessions of a lineage are dead, the third one receives the ending of the first one's task."""
+    """If two sessions continue a session one after the other, and only the last one lives, it receives the endings."""
     first, second = clients.start(), clients.start()
     begin(bench, "s-1", "--pid", first)
     task = ended(bench, "s-1")
@@ -205,16 +205,13 @@ def test_hand_off_is_printed_again_when_its_process_was_killed(bench: Bench, cli
     assert running in bench.ok(*words)
     assert bench.ok(*words) == ""
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger, ledger.write():
-        # The lease of a killed process, as it is in this column.
+        # The column has the name of a lock file. A killed process leaves this name and the file.
         ledger.db.execute("UPDATE session SET begun_by = 'nobody'")
     assert running in bench.ok(*words)
 
 
 def test_sweep_deletes_old_lease_files_of_killed_processes(bench: Bench) -> None:
-    """`sweep` deletes old lease files of killed processes.
-
-    It keeps a young one, which its process may be about to lock.
-    """
+    """`sweep` deletes old lock files that killed processes left. A process may be about to lock a young one."""
     begin(bench, "s-1")
     for name, age in (("old", 4000), ("young", 10)):
         path = Path(bench.home.leases) / name

@@ -76,9 +76,9 @@ def test_resolver_follows_a_new_link_of_another_process_when_the_cache_expires(n
 
 
 def test_resolver_reads_a_file_in_a_cached_directory_only_to_follow_a_link(names: PathResolver, two: Path) -> None:
-    """For a file in a cached directory, the file is inspected only if it may be a link.
+    """In a cached directory, a file is inspected only if a link in its place has to be followed.
 
-    Otherwise, the state of the file is None.
+    Otherwise, the resolver returns None as the state of the file.
     """
     (two / "one" / "link").symlink_to("../two/aim")
     thread = threading.get_native_id()
