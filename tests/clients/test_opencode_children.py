@@ -1,6 +1,6 @@
 """Child sessions in the store of the real OpenCode, offline.
 
-Two servers share the store, as two windows of one user do. One server runs the child session, and the other server
+Two servers share the store, as two clients of one user do. One server runs the child session, and the other server
 deletes it.
 """
 

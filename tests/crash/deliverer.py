@@ -1,7 +1,7 @@
-"""Sweeps that kill a process which reports endings, before each of its system calls.
+"""Crash tests of a process that reports endings: it is killed before each of its system calls.
 
-The endings are recorded once, and the state directory is copied for every point. After the kill, further processes
-report the remaining endings and are not disturbed. The session gets the output of all these processes.
+The endings are recorded once, and the state directory is copied for every kill. After the kill, further processes
+report the remaining endings and are not killed. The session gets the output of all these processes.
 """
 
 import json
@@ -85,7 +85,7 @@ class Telling(Life):
         now = tick()
         vars(start)["tick"] = lambda: now
         run_traced(self._prepare, kill=NOWHERE, stdout=self._stdout, timeout_s=PATIENCE_S)
-        self.home.drop_ballast()  # otherwise 4 MB would be copied for every point
+        self.home.drop_ballast()  # Otherwise 4 MB would be copied for every kill.
         self.fold_log()
         self.freeze()
         self._load_what_is_loaded_late()
@@ -152,10 +152,7 @@ def _texts(printed: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Delivery(Sweep):
-    """A sweep over a process that reports endings.
-
-    The attribute `script` is the command line of this process.
-    """
+    """A series of crash tests of a process that reports endings. `script` is the command line of this process."""
 
     role: str = DELIVERER
     script: str = INBOX

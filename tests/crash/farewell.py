@@ -1,8 +1,7 @@
-"""Sweeps that kill a process while it ends a session.
+"""Crash tests of a process that is killed while it ends a session. Then another process ends the session again.
 
-Then another process ends the session again. The session has a foreground and a background task, and the background task
-must survive. All steps run in one process tree. The process that launched the tasks forks the process that is killed,
-and then a process that is not killed.
+The session has a foreground and a background task, and the background task must survive. All steps run in one process
+tree. The process that launched the tasks forks the process that is killed, and then a process that is not killed.
 """
 
 import os
@@ -96,7 +95,7 @@ def _is_read(fifo: str) -> bool:
 
 @dataclass(frozen=True)
 class Farewell(Sweep):
-    """A sweep over a process that ends a session."""
+    """A series of crash tests of a process that ends a session."""
 
     role: str = ENDER
     looks: int = 7

@@ -26,7 +26,7 @@ _SIGKILL = 9
 class Point:
     """What is known about a launch in which processes were killed: which ones, and what keeper and command did."""
 
-    dead: frozenset[str]  # the roles of the killed processes
+    dead: frozenset[str]  # the roles of the killed processes, for example keeper or command
     keeper_lived: bool = True  # whether the keeper was started and not killed; it must then settle the task
     began: bool | None = None  # whether the command was executed, or None if this is not known
     startable: bool = True  # whether the command can be executed at all
@@ -38,8 +38,8 @@ def point_of(after: Aftermath, failing: str | None, *, startable: bool) -> Point
     dead = frozenset(role for role, code in trace.exits.items() if code == -_SIGKILL)
     began: bool | None = after.ran[0] > 0
     if startable and COMMAND in dead and not began:
-        # The command may have been killed between its exec and its first output. Its calls were recorded only if
-        # it was the watched process. Otherwise it is not known whether the command began.
+        # The command may have been killed between its exec and its first output. Only the calls of one process were
+        # recorded. If this was another process, it is not known whether the command began.
         began = "execve" in trace.calls[COMMAND] if COMMAND in trace.calls else None
     return Point(
         dead=dead,
@@ -158,7 +158,7 @@ def _of_endings(after: Aftermath, point: Point) -> Iterator[str]:
 
 
 def _of_a_seen_end(attempt: Attempt, point: Point) -> Iterator[str]:
-    """Yield a violation if the exit code is lost although keeper or witness survived."""
+    """Yield a violation if the exit code is unknown, although keeper or witness survived."""
     expected = (None, _SIGKILL) if COMMAND in point.dead else (CODE, None)
     if (attempt.exit_code, attempt.signal) != expected:
         yield f"exit code lost: {attempt.state}, {attempt.reason}"

@@ -1,8 +1,8 @@
-"""One life of a task, from its launch to its last record, in which one process is killed or one call fails.
+"""One run of a task, from its launch to its last record, in which one process is killed or one call fails.
 
-The state directory is prepared once and copied for every such point. The harness runs the code of `outlive run` in a
-fork of a process that has imported all modules. Afterwards the harness does what any caller does: it repeats the launch
-with the same key if no id was printed, and reads the task twice.
+The state directory is prepared once and copied for every run. The harness runs the code of `outlive run` in a fork of a
+process that has imported all modules. Afterwards the harness does what any caller does: it repeats the launch with the
+same key if no id was printed, and reads the task twice.
 """
 
 import os
@@ -52,7 +52,7 @@ from tests.crash.tree import FailAt, KillAt, Trace, run_traced
 LAUNCHER: Final = "0"
 INTERMEDIATE: Final = "0.0"
 KEEPER: Final = "0.0.0"
-WITNESS: Final = "0.0.0.0"  # noqa: S104 - the name of a role in the tree of forks, not a network address
+WITNESS: Final = "0.0.0.0"  # noqa: S104 - the name of a process in the tree of forks, not a network address
 COMMAND: Final = "0.0.0.0.0"
 ADOPTER: Final = "0.1.0"
 
@@ -60,18 +60,18 @@ CODE: Final = 3
 ORDINARY: Final = f"echo x >> ran; exit {CODE}"
 # A command that ends only after its launcher has seen it running and another command has read the task's state.
 GATED: Final = f"read go < gate; {ORDINARY}"
-# The same command, but its keeper is killed while it runs. The next command that reads the task forks an adopter.
+# The same command, but its keeper is killed while it runs. The next command that reads the task starts a new keeper.
 ADOPTED: Final = f"{GATED} # adopted"
 # A command whose task needs a lock. The task is queued, and no other task is ahead of it in the queue.
 QUEUED: Final = f"{ORDINARY} # queued"
 # A command whose keeper and witness have run another task before, in another state directory.
 AGAIN: Final = f"{ORDINARY} # again"
 UNSTARTABLE: Final = "/no/such/program"
-NOWHERE: Final = KillAt("nobody", 0)  # No process has this role, so the harness stops no process at its calls.
+NOWHERE: Final = KillAt("nobody", 0)  # No process has this name, so the harness stops no process at its calls.
 PATIENCE_S: Final = 4.0
 _HURRY: Final = 200
 
-# The tests only kill processes, so no file needs to survive a power loss. In memory, a point takes half the time.
+# The tests only kill processes, so no file needs to survive a power loss. In memory, a run takes half the time.
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes the name
 
 
@@ -84,10 +84,10 @@ class Aftermath:
     ran: tuple[int, int]  # the number of runs of the command before the recovery began, and at the end
     again: Trace | None  # the trace of the second launch, which happens only if the first launch printed no id
     found: Snapshot  # the ledger before the recovery began
-    settled: Snapshot  # the ledger after a reconciliation
-    untouched: Snapshot  # the ledger after a second reconciliation
+    settled: Snapshot  # the ledger after dead tasks were settled once
+    untouched: Snapshot  # the ledger after dead tasks were settled a second time
     orphans: tuple[str, ...]
-    damage: tuple[str, ...]  # defects of files and locks, and errors of the reconciler
+    damage: tuple[str, ...]  # defects of files and locks, and errors while dead tasks were settled
 
     @property
     def printed(self) -> tuple[str, ...]:
@@ -96,10 +96,7 @@ class Aftermath:
 
 
 class Life:
-    """A state directory for one task at a time.
-
-    Create it inside `drive`, and close it.
-    """
+    """A state directory for one task at a time. It must be created inside `drive`, and closed after its use."""
 
     def __init__(self, script: str = ORDINARY) -> None:
         shared = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
@@ -115,7 +112,7 @@ class Life:
         for home in (self.home, self._other_home):
             with SqliteLedger(home.ledger, utc_now()):
                 pass
-        # If the launcher is killed between the fingerprint and the commit, the next command repairs the ledger.
+        # If the launcher is killed between these two writes, the next command repairs the ledger.
         restore_by(restore_incomplete)
         self._request = Request(
             command=from_argv([script]) if script == UNSTARTABLE else from_shell_text(script),
@@ -192,7 +189,7 @@ class Life:
             witness = (files.read_slot("process") or {})["witness"]
             keeper = os.pidfd_open(ptrace.parent_of(int(witness)))
             signal.pidfd_send_signal(keeper, signal.SIGKILL)
-            select.select([keeper], [], [])  # the keeper is dead, and its locks are free
+            select.select([keeper], [], [])  # The keeper is dead, and its locks are free.
             os.close(keeper)
 
     def reconcile(self) -> None:
@@ -229,7 +226,7 @@ class Life:
         for _ in range(2):
             try:
                 orphans += reconcile(self.home, utc_now(), adopter=None)
-            except Exception as error:  # noqa: BLE001 - any error of the reconciler is a finding
+            except Exception as error:  # noqa: BLE001 - any error here is a finding
                 damage.append(f"the reconciler raised {type(error).__name__}: {error}")
             seen.append(self.snapshot())
         return Aftermath(

@@ -1,7 +1,7 @@
-"""Planted bugs, as a careful programmer could write them, and the names of the rules that they break.
+"""Bugs as a careful programmer could write them, each planted on purpose, and the guarantees that they break.
 
-The search for each bug must end with the name of the broken rule. Only then do searches without a finding prove
-something.
+The crash tests must find each bug and name the guarantee that it breaks. Only then do crash tests without a finding
+prove something.
 """
 
 import errno
@@ -30,7 +30,7 @@ from tests.crash.sweep import Sweep
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug, the sweep that must find it, and the name of the invariant that it breaks."""
+    """A bug, the series of crash tests that must find it, and the name of the guarantee that it breaks."""
 
     plant: Callable[[], object]
     sweep: Sweep
@@ -39,7 +39,7 @@ class Mutant:
 
 
 def replace(owner: object, name: str, planted: object) -> None:
-    """Replace an attribute that exists. If the attribute does not exist, raise an error."""
+    """Replace an attribute by another value. If the attribute does not exist, raise an error."""
     getattr(owner, name)
     setattr(owner, name, planted)
 
@@ -110,12 +110,12 @@ def take_a_dead_witness_for_success() -> None:
 
 
 def ignore_the_record() -> None:
-    """Plant a bug: a task is reconciled without reading the exit that the witness recorded."""
+    """Plant a bug: a dead task is settled without reading the exit that the witness recorded."""
     replace(reconcile, "read_evidence", lambda *_: None)
 
 
 def reconcile_without_the_lock() -> None:
-    """Plant a bug: a task is reconciled without taking its lock and without checking its keeper."""
+    """Plant a bug: a task is settled by a reader that neither takes the task's lock nor checks the task's keeper."""
 
     def open_only(files: AttemptFiles, which: str = "lock") -> int:
         return os.open(files.lock if which == "lock" else files.control, os.O_RDWR | os.O_CLOEXEC)
@@ -137,7 +137,7 @@ def begin_without_a_go() -> None:
 
 
 def take_lost_for_never_begun() -> None:
-    """Plant a bug: a lost command is started again, although it may have run."""
+    """Plant a bug: a lost command is started again as if it had never begun, although it may have run."""
     unseen = reconcile._Check._unseen
     replace(reconcile._Check, "_unseen", lambda check, _: unseen(check, "no"))
 

@@ -118,12 +118,12 @@ def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) ->
 
 
 def resume(pid: int, request: int, signum: int = 0) -> None:
-    """Continue a stopped tracee, and deliver `signum` if it is not 0."""
+    """Continue a stopped traced process, and deliver the signal `signum` if it is not 0."""
     _ptrace(request, pid, 0, signum)
 
 
 def new_child(pid: int) -> int:
-    """Return the id of the process that a tracee has created, after a fork, vfork or clone event."""
+    """Return the id of the process that a traced process has just created by fork, vfork or clone."""
     message = ctypes.c_ulong()
     _ptrace(_GETEVENTMSG, pid, 0, ctypes.addressof(message))
     return message.value
@@ -146,9 +146,9 @@ def set_result(pid: int, result: int) -> None:
 
 
 def take_stops() -> tuple[list[tuple[int, int]], bool]:
-    """Return all processes that have stopped or ended, and whether none is left.
+    """Return all traced processes that have stopped or ended, and whether none is left.
 
-    All stops are taken before any process is resumed, so that a busy process does not starve the others.
+    All stops are taken before any process is resumed. Otherwise, a busy process would keep the others from running.
     """
     stops: list[tuple[int, int]] = []
     while True:

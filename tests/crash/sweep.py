@@ -26,13 +26,13 @@ _TRACELESS: Final = frozenset(
     {"chdir", "fcntl", "fstat", "getcwd", "getdents64", "geteuid", "getpid", "getrandom", "gettid", "lstat"}
     | {"newfstatat", "poll", "pread64", "prlimit64", "read", "set_robust_list", "stat"}
 )
-# A sweep ends after this number of unreached points in a row. One is not enough, because the order in which processes
-# run changes a trace by a call or two.
+# A sweep ends after this number of calls in a row that no run reached. One is not enough, because the order in which
+# processes run changes their number of calls by one or two.
 _LAST_MISSES: Final = 3
 _TRIES: Final = 20
 _HUNTS = 3
 _NEVER: Final = 1 << 30
-_MOST_HANGS: Final = 3  # Each of these points takes seconds, and further points would show nothing new.
+_MOST_HANGS: Final = 3  # Each of these runs takes seconds, and further runs would show nothing new.
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,21 @@ class Sweep:
 
     role: str
     also: tuple[str, ...] = ()
-    errno: int | None = None  # the error with which calls of `names` fail; if None, the process is killed
-    persistent: bool = False  # whether every later call of `names` fails too
+    errno: int | None = None  # the error with which calls of these names fail, or None to kill the process
+    persistent: bool = False  # whether every later call of these names fails, too
     names: frozenset[str] = WRITES
     script: str = ORDINARY
-    since: str | None = None  # The sweep begins at the first call of this name. Before it, the process is alone.
-    distinct: bool = False  # whether to skip points after a call in `_TRACELESS`, which equal the points before them
-    ruin: str | None = None  # how a task loses its processes, before the reconciler is disturbed
-    looks: int = 3  # the number of runs without a kill that are counted; the shortest of them gives the points
+    since: str | None = None  # The series begins at the first call of this name. Before it, the process is alone.
+    distinct: bool = False  # whether to leave out kills after a call in `_TRACELESS`, which equal kills before the call
+    ruin: str | None = None  # how a task loses its processes before the process that settles it is killed
+    looks: int = 3  # the number of runs without a kill; the shortest of them gives the number of calls
 
     def stage(self) -> Life:
-        """Create the state directory for the runs of this sweep."""
+        """Create the state directory for the runs of this series."""
         return Life(self.script)
 
     def disturb(self, life: Life, number: int) -> Trace:
-        """Run one task to its end. At the point with this number, kill the process or let its call fail."""
+        """Run one task to its end. At the system call with this number, kill the process or let the call fail."""
         program = life.reconcile if self.ruin else None
         if self.errno is None:
             return life.trace(program, kill=KillAt(self.role, number, self.also))
@@ -63,12 +63,12 @@ class Sweep:
         return life.trace(program, fail=fail)
 
     def count(self, clean: Trace) -> int:
-        """Return the number of points of a run without a kill or failure."""
+        """Return the number of system calls of the process in a run without a kill or failure."""
         calls = clean.calls[self.role]
         return len(calls) if self.errno is None else sum(name in self.names for name in calls)
 
     def points(self, clean: Trace) -> list[int]:
-        """Return the numbers of the points that the sweep visits."""
+        """Return the numbers of the system calls at which a kill or failure is tried."""
         calls = clean.calls[self.role]
         begin = calls.index(self.since) if self.since else 0
         return [
@@ -78,7 +78,7 @@ class Sweep:
         ]
 
     def judge(self, life: Life, trace: Trace, ruined: Point | None) -> tuple[str, list[str]]:
-        """Let callers recover from a kill or failure. Return the outcome and the names of the broken invariants."""
+        """Let callers recover from a kill or failure. Return the outcome and the names of the broken guarantees."""
         after = life.clear_up(trace, ask_again=ruined is None)
         point = ruined or point_of(after, self.role if self.errno else None, startable=self.script != UNSTARTABLE)
         broken = violations(after, point)
@@ -90,7 +90,7 @@ class Sweep:
 
 @dataclass
 class Report:
-    """The result of one sweep."""
+    """The result of one series of crash tests."""
 
     name: str
     expected: int = 0
@@ -109,11 +109,14 @@ class Report:
 
 
 def run_sweep(name: str, sweep: Sweep) -> Report:
-    """Visit every point of a sweep, and return the report. This function must be called inside `drive`."""
+    """Try a kill or failure at every system call of a series, and return the report.
+
+    This function must be called inside `drive`.
+    """
     began, report = time.monotonic(), Report(name)
     with closing(sweep.stage()) as life:
         ruined = _ruin(life, sweep.ruin) if sweep.ruin else None
-        # Some runs have more calls than others. The sweep goes on until no run reaches a point.
+        # Some runs have more calls than others. The series goes on until no run reaches a call.
         clean = min((_clean(life, sweep) for _ in range(sweep.looks)), key=sweep.count)
         points, end = sweep.points(clean), sweep.count(clean)
         report.expected = len(points)
@@ -123,8 +126,8 @@ def run_sweep(name: str, sweep: Sweep) -> Report:
             _visit(report, life, sweep, number, ruined)
             if sum("hung" in text for text in report.violations) >= _MOST_HANGS:
                 break
-        # Unreached numbers after the last point are no points. Any other unreached point exists, but the other
-        # processes were faster in that run. It is tried again until it is reached.
+        # Numbers after the last call are no calls. Any other call that was not reached exists, but the other processes
+        # were faster in that run. It is tried again until it is reached.
         missed, report.missed = [miss for miss in report.missed if miss < end], []
         for _ in range(_TRIES):
             for number in missed:
@@ -142,10 +145,10 @@ def hunt(
     prey: str,
     near: tuple[str, int] | None,
 ) -> Report:
-    """Plant a bug, and visit points until a run breaks the invariant with the name `prey`.
+    """Plant a bug, and try kills or failures until a run breaks the guarantee with the name `prey`.
 
-    Points nearest to the beginning of the search come first. The order in which processes run is random, so all points
-    are visited several times.
+    Calls nearest to the beginning of the search come first. The order in which processes run is random, so all calls
+    are tried several times.
     """
     began, report = time.monotonic(), Report(name)
     with closing(sweep.stage()) as life:

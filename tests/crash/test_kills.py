@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.skipif(bool(UNSUPPORTED), reason=f"
 
 @pytest.fixture(scope="module")
 def reports() -> dict[str, Report]:
-    """Run every sweep once, two at a time, print the reports and return them."""
+    """Run all series of crash tests once, two at a time, print the reports and return them."""
     began = time.monotonic()
     found = {report.name: report for report in run_apart(SWEEPS)}
     for report in found.values():
@@ -25,7 +25,7 @@ def reports() -> dict[str, Report]:
 
 @pytest.fixture(scope="module")
 def hunts() -> dict[str, Report]:
-    """Run the hunt for every planted bug once, two at a time, and return the reports."""
+    """Search once for every planted bug, two searches at a time, and return the reports."""
     return {report.name: report for report in run_apart(MUTANTS)}
 
 
@@ -63,24 +63,24 @@ def test_no_failing_disk_breaks_a_promise(reports: dict[str, Report], name: str)
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_sweep_hits_every_point(reports: dict[str, Report], name: str) -> None:
-    """Each point of a sweep is reached. A sweep proves nothing about points that it does not reach."""
+    """Each kill and failure that the crash tests try takes place. Otherwise they would prove nothing about it."""
     report = reports[name]
     assert not report.missed, f"{report}\nmissed: {report.missed}"
     assert report.points >= report.expected
 
 
 def test_sweeps_have_at_least_a_thousand_points(reports: dict[str, Report]) -> None:
-    """All sweeps together have at least a thousand points. The documentation states this number."""
+    """All crash tests together try at least a thousand kills and failures. The documentation states this number."""
     assert _points(reports) >= 1000
 
 
 def test_there_are_at_least_eight_planted_bugs() -> None:
-    """There are at least eight planted bugs, which show that the sweeps can find a bug."""
+    """There are at least eight planted bugs, which show that the crash tests can find a bug."""
     assert len(MUTANTS) >= 8
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_caught_by_name(hunts: dict[str, Report], name: str) -> None:
-    """The sweep for each planted bug finds the bug, and names the invariant that the bug breaks."""
+    """The crash tests find each planted bug, and name the guarantee that the bug breaks."""
     report = hunts[name]
     assert any(MUTANTS[name].caught_by in text for text in report.violations), str(report)

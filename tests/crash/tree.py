@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class KillAt:
-    """A SIGKILL that `role` receives just before it makes its call number `call`, counted from 0.
+    """A SIGKILL for a process just before it makes its call number `call`, counted from 0.
 
-    The processes whose roles are in `also` are killed at the same time.
+    `role` is the name of the process. The processes named in `also` are killed at the same time.
     """
 
     role: str
@@ -39,10 +39,10 @@ class KillAt:
 
 @dataclass(frozen=True)
 class FailAt:
-    """A failure of a system call of `role`.
+    """A failure of a system call, which is not made and returns an error.
 
-    The call is not made, and returns an error. `call` is the number of the call, counted from 0, among the calls of
-    this role whose names are in `names`.
+    `role` is the name of the process. `call` is the number of the call, counted from 0, among the calls of this process
+    whose names are in `names`.
     """
 
     role: str
@@ -52,9 +52,9 @@ class FailAt:
     persistent: bool = False  # whether every later call in `names` fails too
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if a name is misspelled.
+        """Raise `ValueError` if the name of a system call is misspelled.
 
-        A sweep with a misspelled name would end at once and look complete.
+        Crash tests with such a name would end at once and look complete.
         """
         if unknown := self.names - ptrace.KNOWN_NAMES:
             raise ValueError(f"unknown system calls: {', '.join(sorted(unknown))}")
@@ -64,16 +64,16 @@ class FailAt:
 class Trace:
     """The record of one run.
 
-    If a point was given, only the calls of its roles are recorded, and only until the point is hit.
+    If a kill or failure was requested, calls are recorded only for its processes, and only until it happens.
     """
 
     hit: bool = False  # whether the requested kill and the requested failure have happened
     killed: str | None = None  # the name of the call before which the process was killed
-    victims: tuple[str, ...] = ()  # the roles of the killed processes; roles without a running process are left out
+    victims: tuple[str, ...] = ()  # the names of the killed processes; names without a running process are left out
     failed: list[str] = field(default_factory=list)
-    calls: dict[str, list[str]] = field(default_factory=dict)  # role -> names of its calls
-    exits: dict[str, int] = field(default_factory=dict)  # role -> exit code, or -signal
-    hung: dict[str, str] = field(default_factory=dict)  # role of a surviving process -> its last call
+    calls: dict[str, list[str]] = field(default_factory=dict)  # name of a process -> names of its calls
+    exits: dict[str, int] = field(default_factory=dict)  # name of a process -> exit code, or -signal
+    hung: dict[str, str] = field(default_factory=dict)  # name of a surviving process -> its last call
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class _Tracer:
         self.fail = fail
         self.fail_seen = 0
         self.processes: dict[int, _Process] = {}
-        self.watched = {point.role for point in (kill, fail) if point}  # if empty, all roles are watched
+        self.watched = {point.role for point in (kill, fail) if point}  # if empty, all processes are watched
 
     def follow(self, root: int, timeout_s: float) -> Trace:
         """Trace the tree until all its processes have ended. After the timeout, kill the remaining processes."""
@@ -190,7 +190,7 @@ class _Tracer:
         if kill is None or process.role != kill.role or len(calls) != kill.call:
             calls.append(name)
             return False
-        # The process at the point is stopped, and is killed last. So no process can react to the death of another one.
+        # The stopped process is killed last. So no process can react to the death of another one.
         victims = [other for other in self.processes.values() if other.role in kill.also]
         for victim in (*victims, process):
             os.kill(victim.pid, signal.SIGKILL)
