@@ -137,9 +137,9 @@ def test_idle_session_is_woken_once(claude: Claude, tmp_path: Path) -> None:
 
 
 def test_conversation_ends_with_its_input_while_a_task_runs(claude: Claude, tmp_path: Path) -> None:
-    """If the input of a conversation ends while a task runs, the client exits soon, because the watcher exits at once.
+    """If the input of a conversation ends while a task runs, the waking hook and the client exit soon.
 
-    Claude Code would otherwise wait 30 seconds for the watcher to exit.
+    Claude Code would otherwise wait 30 seconds for this hook.
     """
     claude.install()
     claude.model.answer = launching(claude, tmp_path / "go")
@@ -155,7 +155,7 @@ def test_conversation_ends_with_its_input_while_a_task_runs(claude: Claude, tmp_
 
 
 def watchers(claude: Claude) -> int:
-    """Count the processes that watch a session or wait to become its watcher."""
+    """Count the processes that watch a session or wait to become its only watching process."""
     files = {str(file) for file in claude.bench.state.glob("*/hooks/*.watch")}
     return sum(bool(files.intersection(open_files(int(pid)))) for pid in os.listdir("/proc") if pid.isdigit())
 
@@ -163,8 +163,7 @@ def watchers(claude: Claude) -> int:
 def test_session_that_two_clients_have_open_is_woken_in_the_surviving_client(claude: Claude, tmp_path: Path) -> None:
     """If two clients have a session open and one of them is killed, the session is woken in the other client.
 
-    One watcher process serves the two clients. If it is killed with its client, the waiting watcher of the other client
-    takes over.
+    One waking hook serves the two clients. If it is killed with its client, the hook of the other client takes over.
     """
     claude.install()
     session, go = new_session(), tmp_path / "go"

@@ -51,7 +51,7 @@ def at_rest(claude: Claude) -> Asked:
 
 
 def test_ending_of_an_mcp_task_is_reported_once_by_the_client(claude: Claude, tmp_path: Path) -> None:
-    """The client reports the ending of an MCP task, and Outlive's watcher does not report it again.
+    """The client reports the ending of an MCP task, and Outlive's waking hook does not report it again.
 
     The report has the output of the task with its line breaks.
     """
@@ -77,7 +77,7 @@ def test_ending_of_an_mcp_task_is_reported_once_by_the_client(claude: Claude, tm
 
 
 def test_ending_of_an_mcp_task_is_reported_once_when_its_server_was_killed(claude: Claude, tmp_path: Path) -> None:
-    """If the MCP server was killed, the watcher reports the ending once.
+    """If the MCP server was killed, the waking hook reports the ending once.
 
     The client cannot follow the task any more.
     """

@@ -96,7 +96,7 @@ def test_word_lists_at_run_time_equal_those_of_the_types() -> None:
 
 
 def test_trigger_allows_exactly_the_moves_of_the_domain(database: apsw.Connection) -> None:
-    """The trigger `attempt_moves` allows exactly the pairs of states in `lifecycle.MOVES`."""
+    """The trigger `attempt_moves` allows exactly the changes of state in `lifecycle.MOVES`."""
     pairs = set(re.findall(r"\('(\w+)', '(\w+)'\)", definition(database, "attempt_moves")))
     assert pairs == {(before, after) for before, afters in lifecycle.MOVES.items() for after in afters}
 

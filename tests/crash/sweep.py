@@ -37,7 +37,7 @@ _MOST_HANGS: Final = 3  # Each of these runs takes seconds, and further runs wou
 
 @dataclass(frozen=True)
 class Sweep:
-    """The settings of a sweep: which process is killed or gets an error, in which kind of run, and how."""
+    """The settings of a series of crash tests: the process, the kind of run, and the kill or error."""
 
     role: str
     also: tuple[str, ...] = ()

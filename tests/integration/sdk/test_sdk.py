@@ -511,7 +511,7 @@ def test_documents_of_a_task_and_its_session_match_their_types(client: Outlive, 
 
 
 def test_documents_with_changes_by_other_processes_match_their_types(client: Outlive, bench: Bench) -> None:
-    """JSON documents with drift, a group, a queued task or an adopted process have the fields of their types."""
+    """JSON documents with changes by others, a group, a queued or an adopted task have the fields of their types."""
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "as committed\n"})
     session = client.session("s-1")

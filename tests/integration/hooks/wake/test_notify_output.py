@@ -54,7 +54,7 @@ def test_end_of_turn_reports_silent_successes_with_other_endings(
 
 
 def test_silent_success_does_not_wake_an_idle_session(bench: Bench, watchers: Watchers) -> None:
-    """If only silent successes are left to report, the watcher of an idle session exits without output."""
+    """If only silent successes are left to report, the waking hook of an idle session exits without output."""
     task = launch(bench, until("go"), *POLICY)
     watcher = watchers.start()
     watchers.until_there()

@@ -1,4 +1,7 @@
-"""A background hook, called the watcher, wakes an idle session to report an ending."""
+"""A hook that runs in the background, wakes an idle session and reports an ending.
+
+It is called the waking hook or watcher.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,7 @@ if TYPE_CHECKING:
 
 
 class Watchers:
-    """The watchers of a session.
-
-    A watcher is a hook that the client runs in the background while the session is idle.
-    """
+    """The waking hooks of a session. The client runs such a hook in the background while the session is idle."""
 
     def __init__(self, bench: Bench, client: str) -> None:
         self.bench = bench
@@ -37,7 +37,7 @@ class Watchers:
         self._started: list[subprocess.Popen[str]] = []
 
     def start(self, source: str = "startup", **env: str) -> subprocess.Popen[str]:
-        """Start another watcher and return its process."""
+        """Start another waking hook and return its process."""
         watcher = subprocess.Popen(
             self.bench.command("hook", "claude", "Wake"),
             env={**self.bench.env, **self.env, **env},
@@ -54,22 +54,22 @@ class Watchers:
         return watcher
 
     def start_elsewhere(self, client: str) -> subprocess.Popen[str]:
-        """Start a watcher for another client of the session, and wait until the watcher sleeps."""
+        """Start a waking hook for another client of the session, and wait until the waking hook sleeps."""
         watcher = self.start(CLAUDE_PID=client)
         wait_until(lambda: len(os.listdir(f"/proc/{watcher.pid}/task")) > 1, "the watcher to wait for the lock")
         return watcher
 
     def until_there(self) -> None:
-        """Wait until one of the watchers watches the session."""
+        """Wait until one of the waking hooks watches the session."""
         wait_until(lambda: is_watched(self.bench.home, SESSION), "the watcher")
 
     def end(self, watcher: subprocess.Popen[str]) -> tuple[int, str, str]:
-        """Wait for a watcher's end, and return its exit code, stdout and stderr."""
+        """Wait for a waking hook's end, and return its exit code, stdout and stderr."""
         out, err = watcher.communicate(timeout=PATIENCE_S)
         return watcher.returncode, out, err
 
     def clean(self) -> None:
-        """Kill all watchers that still run."""
+        """Kill all waking hooks that still run."""
         for each in self._started:
             if each.poll() is None:
                 each.kill()
@@ -78,7 +78,7 @@ class Watchers:
 
 @pytest.fixture
 def watchers(bench: Bench, clients: Clients) -> Iterator[Watchers]:
-    """Begin a session of a living client, and yield its watchers."""
+    """Begin a session of a living client, and yield its waking hooks."""
     found = Watchers(bench, clients.start())
     said(call(bench, "claude", "SessionStart", source="startup", env=found.env))
     yield found
@@ -86,7 +86,7 @@ def watchers(bench: Bench, clients: Clients) -> Iterator[Watchers]:
 
 
 def test_watcher_reports_an_ending_once(bench: Bench, watchers: Watchers) -> None:
-    """The watcher exits with 2 and prints the notice.
+    """The waking hook exits with 2 and prints the notice.
 
     The hooks of the turn that then begins do not repeat the notice.
     """
@@ -104,7 +104,7 @@ def test_watcher_reports_an_ending_once(bench: Bench, watchers: Watchers) -> Non
 
 
 def test_only_one_watcher_of_a_client_watches(bench: Bench, watchers: Watchers) -> None:
-    """At every end of a turn, the client starts a watcher. It exits if the client has another watcher."""
+    """At every end of a turn, the client starts a waking hook. It exits if the client has another waking hook."""
     task = launch(bench, until("go"))
     first = watchers.start()
     watchers.until_there()
@@ -117,7 +117,7 @@ def test_only_one_watcher_of_a_client_watches(bench: Bench, watchers: Watchers) 
 def test_second_client_of_a_session_is_woken_when_the_first_is_killed(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """If two clients have a session open and the first is killed, the watcher of the second wakes the session."""
+    """If two clients have a session open and the first is killed, the waking hook of the second wakes the session."""
     task = launch(bench, f"{until('go')}; exit 3")
     first = watchers.start()
     watchers.until_there()
@@ -134,7 +134,7 @@ def test_second_client_of_a_session_is_woken_when_the_first_is_killed(
 
 
 def test_only_one_of_two_clients_of_a_session_is_woken(bench: Bench, watchers: Watchers, clients: Clients) -> None:
-    """If the first client's watcher has reported the ending, the watcher of the second client exits without output."""
+    """If the first client's waking hook has reported the ending, that of the second client exits without output."""
     task = launch(bench, f"{until('go')}; exit 3")
     first = watchers.start()
     watchers.until_there()
@@ -147,9 +147,9 @@ def test_only_one_of_two_clients_of_a_session_is_woken(bench: Bench, watchers: W
 def test_watcher_that_waits_for_its_turn_ends_when_its_client_is_killed(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """A second client's watcher exits when its client is killed.
+    """A second client's waking hook exits when its client is killed.
 
-    The first client's watcher still reports the ending.
+    The first client's waking hook still reports the ending.
     """
     task = launch(bench, until("go"))
     first = watchers.start()
@@ -164,7 +164,7 @@ def test_watcher_that_waits_for_its_turn_ends_when_its_client_is_killed(
 
 
 def test_hook_and_watcher_together_report_an_ending_once(bench: Bench, watchers: Watchers) -> None:
-    """If a hook and a watcher report at the same time, only the one that has claimed the notice prints it."""
+    """If the waking hook and another hook report at once, only the one that has claimed the notice prints it."""
     server = launch(bench, "sleep 600", "--notify", "failure")
     watcher = watchers.start()
     watchers.until_there()
@@ -178,7 +178,7 @@ def test_hook_and_watcher_together_report_an_ending_once(bench: Bench, watchers:
 
 
 def test_watcher_ends_when_its_client_is_killed(bench: Bench, watchers: Watchers, clients: Clients) -> None:
-    """If the client is killed, its watcher exits, and the notice stays pending."""
+    """If the client is killed, its waking hook exits, and the notice stays pending."""
     task = launch(bench, "sleep 600")
     watcher = watchers.start()
     watchers.until_there()
@@ -190,7 +190,7 @@ def test_watcher_ends_when_its_client_is_killed(bench: Bench, watchers: Watchers
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "half a socket"])
 def test_watcher_ends_when_the_input_of_its_client_is_closed(bench: Bench, watchers: Watchers, kind: str) -> None:
-    """If the client's input is closed, the watcher exits. Otherwise Claude Code would wait half a minute for it."""
+    """If the client's input is closed, the waking hook exits. Otherwise Claude Code would wait half a minute for it."""
     task = launch(bench, until("go"))
     ours, theirs = os.pipe()[::-1] if kind == "pipe" else (end.detach() for end in socket.socketpair())
     client = subprocess.Popen(["sleep", "600"], stdin=theirs)
@@ -214,7 +214,7 @@ def test_watcher_ends_when_the_input_of_its_client_is_closed(bench: Bench, watch
 
 
 def test_watcher_ends_when_its_session_has_ended(bench: Bench, watchers: Watchers) -> None:
-    """If the session has ended, the watcher exits, because its client may wait for it."""
+    """If the session has ended, the waking hook exits, because its client may wait for it."""
     task = launch(bench, until("go"))
     watcher = watchers.start()
     watchers.until_there()
@@ -226,7 +226,7 @@ def test_watcher_ends_when_its_session_has_ended(bench: Bench, watchers: Watcher
 
 
 def test_watching_begins_although_another_process_checks_the_lock(bench: Bench, watchers: Watchers) -> None:
-    """The watcher starts even if another process holds its lock for a short time, to check whether it is free."""
+    """The waking hook starts even if another process holds its lock for a short time, to check whether it is free."""
     from outlive.hooks.state import session_files
 
     client = int(watchers.env["CLAUDE_PID"])
@@ -251,7 +251,7 @@ def test_watching_begins_although_another_process_checks_the_lock(bench: Bench, 
 def test_resumed_session_is_watched_when_its_beginning_is_recorded(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """The watcher of a client that resumes a session sleeps until another hook has recorded that the session begins."""
+    """In a resumed session, the waking hook sleeps until another hook has recorded that the session begins."""
     other = clients.start()
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start("resume", CLAUDE_PID=other)
@@ -265,14 +265,14 @@ def test_resumed_session_is_watched_when_its_beginning_is_recorded(
 
 
 def test_watcher_sleeps_and_gives_up_when_no_beginning_is_recorded(watchers: Watchers, clients: Clients) -> None:
-    """If no hook records that the session begins, the watcher sleeps without polling, and then exits."""
+    """If no hook records that the session begins, the waking hook sleeps without polling, and then exits."""
     before = getrusage(RUSAGE_CHILDREN).ru_nvcsw
     assert watchers.end(watchers.start("resume", CLAUDE_PID=clients.start())) == (0, "", "")
     assert getrusage(RUSAGE_CHILDREN).ru_nvcsw - before < 50, "a process polls every few milliseconds"
 
 
 def test_watcher_ends_when_a_hook_has_reported_all_endings(bench: Bench, watchers: Watchers) -> None:
-    """If a hook has reported all endings and no task runs, the watcher exits.
+    """If a hook has reported all endings and no task runs, the waking hook exits.
 
     Otherwise it would run as long as the client.
     """
@@ -287,7 +287,7 @@ def test_watcher_ends_when_a_hook_has_reported_all_endings(bench: Bench, watcher
 
 
 def test_watcher_ends_when_another_session_continues_its_session(bench: Bench, watchers: Watchers) -> None:
-    """If another session continues the session, the watcher exits. The new session has a watcher of its own."""
+    """If another session continues the session, the waking hook exits. The new session has a waking hook of its own."""
     task = launch(bench, "sleep 600")
     watcher = watchers.start()
     watchers.until_there()
@@ -302,14 +302,17 @@ def test_watcher_ends_when_another_session_continues_its_session(bench: Bench, w
 def test_watcher_ends_at_once_when_its_client_cannot_be_woken(
     bench: Bench, watchers: Watchers, env: dict[str, str]
 ) -> None:
-    """If the client answers a single prompt, the watcher exits at once. The client would wait for it before exiting."""
+    """If the client answers a single prompt, the waking hook exits at once.
+
+    The client would wait for it before exiting.
+    """
     task = launch(bench, "sleep 600")
     assert watchers.end(watchers.start(**env)) == (0, "", "")
     bench.run("cancel", task)
 
 
 def test_watcher_ends_at_once_when_no_task_runs(bench: Bench, watchers: Watchers) -> None:
-    """If no task runs and no notice is pending, the watcher exits at once."""
+    """If no task runs and no notice is pending, the waking hook exits at once."""
     assert watchers.end(watchers.start()) == (0, "", "")
     task = ended(bench)
     said(call(bench, "claude", "PostToolBatch", env=watchers.env))
@@ -392,9 +395,9 @@ def door(tmp_path: Path) -> Iterator[Door]:
 def test_message_wakes_the_session_and_its_prompt_hook_reports_the_ending(
     bench: Bench, watchers: Watchers, door: Door
 ) -> None:
-    """A message wakes the session, and the hook of the prompt reports the ending. The message does not name the task.
+    """A message wakes the session, and the hook of the prompt reports the ending.
 
-    The watcher exits when this hook has stored the message's nonce.
+    The message does not name the task. The waking hook exits when this hook has stored the message's nonce.
     """
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start(**door.env)
@@ -413,7 +416,7 @@ def test_message_wakes_the_session_and_its_prompt_hook_reports_the_ending(
 def test_message_wakes_only_one_of_two_clients(bench: Bench, watchers: Watchers, clients: Clients, door: Door) -> None:
     """If two clients have the session open, only one of them gets a message.
 
-    The watcher of the other exits without output.
+    The waking hook of the other exits without output.
     """
     task = launch(bench, f"{until('go')}; exit 3")
     first = watchers.start(**door.env)
@@ -429,7 +432,7 @@ def test_message_wakes_only_one_of_two_clients(bench: Bench, watchers: Watchers,
 def test_message_counts_as_received_after_its_notice_was_reported(bench: Bench) -> None:
     """A message counts as received after its notice was reported.
 
-    The sender then exits, and no watcher reports it again.
+    The sender then exits, and no waking hook reports it again.
     """
     from outlive.hooks.event import Event
     from outlive.hooks.state import session_files
@@ -444,7 +447,7 @@ def test_message_counts_as_received_after_its_notice_was_reported(bench: Bench) 
 def test_watcher_reports_the_ending_itself_when_its_message_is_not_taken(
     bench: Bench, watchers: Watchers, door: Door
 ) -> None:
-    """If its message is not taken, the watcher reports the ending itself.
+    """If its message is not taken, the waking hook reports the ending itself.
 
     If the message arrives later, a hook blocks it.
     """
@@ -464,7 +467,7 @@ def test_watcher_reports_the_ending_itself_when_its_message_is_not_taken(
 
 
 def test_watcher_reports_the_ending_itself_when_no_client_listens(bench: Bench, watchers: Watchers, door: Door) -> None:
-    """If the client was killed, so that no process listens on its socket, the watcher reports the ending itself."""
+    """If the client was killed, so that no process listens on its socket, the waking hook reports the ending itself."""
     task = launch(bench, f"{until('go')}; exit 3")
     door.close()
     watcher = watchers.start(**door.env)

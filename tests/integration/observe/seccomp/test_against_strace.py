@@ -398,7 +398,7 @@ def test_program_that_a_thread_executes_has_the_directory_of_the_thread(bench: B
 def test_process_that_enters_a_mount_namespace_is_at_its_root(bench: Bench, place: Path, kind: str) -> None:
     """After a process has entered a mount namespace, its relative paths begin at the root of the namespace.
 
-    The effects have a gap, because paths may have another meaning in the namespace.
+    The effects say that they are incomplete, because paths may have another meaning in the namespace.
     """
     bench.env["PLACE"] = str(place)
     program = ENTERING.replace("KIND", kind)

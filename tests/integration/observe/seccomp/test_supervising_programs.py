@@ -58,7 +58,7 @@ def python(bench: Bench, program: str, *words: str) -> Any:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_tracer_that_lost_its_calls_is_reported_and_not_observed_the_next_time(bench: Bench) -> None:
-    """If a program cannot trace its children because it is observed, the effects name this as a gap.
+    """If a program cannot trace its children because it is observed, the effects say so.
 
     The next time, the same command is not observed.
     """

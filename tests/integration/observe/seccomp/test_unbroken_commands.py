@@ -309,7 +309,7 @@ def test_program_with_filters_threads_and_signals_is_observed(bench: Bench) -> N
 
 
 def test_program_continues_when_its_own_listener_is_refused(bench: Bench) -> None:
-    """If a program cannot install its own listener for system calls, it continues, and the effects name this as a gap.
+    """If a program cannot install its own listener for system calls, it continues, and the effects say so.
 
     The kernel allows one listener per process, and the observer has it.
     """
@@ -453,8 +453,8 @@ def test_command_of_an_unprivileged_user_succeeds_when_keeper_or_witness_is_kill
 ) -> None:
     """A command succeeds even if its keeper or its witness is killed at a random time.
 
-    If the keeper is killed, the effects say since when the command was not observed. A killed witness causes no such
-    gap.
+    If the keeper is killed, the effects say since when the command was not observed. If the witness is killed, the
+    command is still observed.
     """
     chance, unobserved = random.Random(who), 0
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""Which paths a task's effects list as changed, created, moved or removed, and which gaps they name."""
+"""Which paths a task's effects list as changed, created, moved or removed, and what they mark as not known."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_file_in_a_replaced_directory_is_created_only_if_the_old_directory_lacke
 def test_directory_changed_outside_the_tree_is_restored_with_a_gap(bench: Bench, name: str) -> None:
     """A directory that a task moves out of the project and back is listed as restored.
 
-    The effects also name a gap, because changes in the directory were not seen while it was outside.
+    The effects are marked as incomplete, because changes in the directory were not seen while it was outside.
     """
     place = (bench.project / name).resolve()
     found = touched(bench, f"cd ..; mv {place} aside; echo x > aside/new; mv aside {place}")
@@ -187,7 +187,7 @@ def test_removed_files_of_others_are_recorded_in_a_directory_made_by_the_task(be
 @pytest.mark.parametrize("name", ["../second", "second"])
 @pytest.mark.usefixtures("repo")
 def test_write_to_a_file_with_several_names_is_a_gap(bench: Bench, name: str) -> None:
-    """A write through one of a file's hard links is a gap in the effects. The file changed under all names."""
+    """After a write through one of a file's hard links, the effects say that the file changed under all names."""
     found = touched(bench, f"ln other.py {name}; echo more >> {name}; echo more >> {name}; rm {name}")
     gap = "it wrote to a file with several names (hard links): the file changed under all its names"
     assert (found["level"], found["gaps"]) == ("partial", [gap])
@@ -280,9 +280,9 @@ EXCHANGE = "import ctypes; assert ctypes.CDLL(None).renameat2(-100, b'{}', -100,
 
 @pytest.mark.parametrize(("one", "other", "gaps"), [("dir", "dir2", 1), ("a.py", "b.py", 0)])
 def test_directories_that_exchange_names_are_a_gap(bench: Bench, repo: Path, one: str, other: str, gaps: int) -> None:
-    """If two directories exchange their names, the effects name a gap, because later writes cannot be followed.
+    """If two directories exchange their names, the effects are marked as incomplete. Later writes cannot be followed.
 
-    If two files exchange their names, there is no gap.
+    If two files exchange their names, the effects are complete.
     """
     shutil.copytree(repo / "dir", repo / "dir2")
     exchange = f"{sys.executable} -c {shlex.quote(EXCHANGE.format(one, other))}"
@@ -293,8 +293,8 @@ def test_directories_that_exchange_names_are_a_gap(bench: Bench, repo: Path, one
 def test_large_file_with_equal_size_and_time_is_not_restored(bench: Bench, repo: Path) -> None:
     """A large file that was written is listed as changed, even if it has its old size and time.
 
-    Outlive does not read large files, so the effects name a gap. A large file that was only moved away and back is
-    listed as restored.
+    Outlive does not read large files, so the effects are marked as incomplete. A large file that was only moved away
+    and back is listed as restored.
     """
     for name in ("large", "moved"):
         (repo / name).write_bytes(bytes(5 << 20))

@@ -43,8 +43,9 @@ print("done")
 def test_command_succeeds_when_the_keeper_or_the_witness_is_killed(bench: Bench, who: str) -> None:
     """A command succeeds even if its keeper or its witness is killed at a random time.
 
-    If the keeper is killed, the effects say since when the command was not observed. A killed witness causes no such
-    gap. The variable `KILLS` sets the number of kills. A run with `KILLS=175` takes too long for a usual test run.
+    If the keeper is killed, the effects say since when the command was not observed. If the witness is killed, the
+    command is still observed. The variable `KILLS` sets the number of kills. A run with `KILLS=175` takes too long for
+    a usual test run.
     """
     (bench.project / "busy.py").write_text(BUSY)
     chance = random.Random(who)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def drifted(bench: Bench) -> Any:
-    """Return the drift that the notice of the session's only task reports."""
+    """Return what has changed since the task, as the notice of the session's only task reports it."""
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
     return notice["drift"]
 
@@ -63,7 +63,10 @@ def test_file_removed_from_the_index_after_the_task_is_drift(bench: Bench, tree:
 
 @can_observe
 def test_file_changed_and_staged_after_the_task_is_drift(bench: Bench, tree: Worktree) -> None:
-    """A file that is changed and staged after the task is reported as drift. Staging the task's own changes is not."""
+    """A file that is changed and staged after the task is reported as changed since.
+
+    Staging the task's changes is not.
+    """
     task = begun(bench, "echo mine >> a; echo new > new", "--session", "s-1")
     compared(bench, task)
     tree.git("add", "a", "new")
@@ -79,9 +82,9 @@ def test_file_changed_and_staged_after_the_task_is_drift(bench: Bench, tree: Wor
 
 
 def test_change_between_the_end_and_the_last_snapshot_is_drift_or_unknown(bench: Bench, tree: Worktree) -> None:
-    """A change after the task's end, but before the last snapshot, is drift or unknown.
+    """A change after the task's end, but before the last snapshot, is never listed as a change by the task.
 
-    It is never a change by the task.
+    It is reported as a change since the task, or as unknown.
     """
     ended_ns = max(os.lstat(bench.project / name).st_ctime_ns for name in ("a", "b", "src/deep/c.py", "src/deep"))
     with open(bench.root / "first", "w+b") as file:
@@ -136,7 +139,10 @@ def test_drift_in_further_repositories_names_the_repository(bench: Bench) -> Non
 
 @can_observe
 def test_drift_of_very_many_touched_files_is_counted(bench: Bench, tree: Worktree) -> None:
-    """If a task touched 600 files, 500 are compared one by one for drift. The rest is compared with the repository."""
+    """If a task touched 600 files, 500 are compared one by one for later changes.
+
+    The rest is compared with the repository.
+    """
     tree.commit(**{f"n{number}": "old\n" for number in range(600)})
     task = begun(bench, "for f in n*; do echo new > $f; done", "--session", "s-1")
     compared(bench, task)
@@ -151,7 +157,7 @@ def test_drift_of_very_many_touched_files_is_counted(bench: Bench, tree: Worktre
 
 @can_observe
 def test_drift_ignores_files_that_git_keeps_for_itself(bench: Bench, tree: Worktree) -> None:
-    """After a stash of very many files, drift is known, although git has written files such as ORIG_HEAD."""
+    """After a stash of very many files, later changes are known, although git has written files such as ORIG_HEAD."""
     tree.commit(**{f"n{number}": "old\n" for number in range(600)})
     for number in range(600):
         tree.write(f"n{number}", "fix\n")
@@ -162,7 +168,7 @@ def test_drift_ignores_files_that_git_keeps_for_itself(bench: Bench, tree: Workt
 
 
 def test_touched_files_changed_before_the_snapshot_are_unknown(bench: Bench) -> None:
-    """If a caller changes files that the task touched before the keeper has read them, their drift is unknown."""
+    """If a caller changes files that the task touched before the keeper has read them, later changes are unknown."""
     paths = [bench.project / name for name in ("kept", "changed", "removed", "directory")]
     paths[-1].mkdir()
     ended_ns = max(map(touched_ns, paths))
@@ -185,9 +191,9 @@ def touched_ns(path: Path) -> int:
 
 @can_observe
 def test_change_of_the_users_git_configuration_is_drift(bench: Bench, tree: Worktree) -> None:
-    """A change of the user's git configuration, of its link's target, or of an included file is reported as drift.
+    """A change of the user's git configuration, of its link's target, or of an included file is reported.
 
-    The compared paths are those that git used when the task ran.
+    It counts as a change since the task. The compared paths are those that git used when the task ran.
     """
     home = bench.root / "home"
     (home / "kept").mkdir(parents=True)
@@ -218,7 +224,7 @@ def test_change_of_the_users_git_configuration_is_drift(bench: Bench, tree: Work
 
 @can_observe
 def test_commit_of_unchanged_files_moves_only_head(bench: Bench, tree: Worktree) -> None:
-    """If a user commits the files as the task left them, drift has the move of HEAD and no changed file."""
+    """If a user commits the files as the task left them, only the move of HEAD is reported, and no changed file."""
     tree.write("a", "dirty\n")
     (bench.project / "b").unlink()
     task = begun(bench, "true", "--session", "s-1")

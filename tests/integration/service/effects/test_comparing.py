@@ -70,7 +70,7 @@ def test_commit_by_another_process_is_reported(bench: Bench, tree: Worktree) -> 
 
 @can_observe
 def test_commit_by_another_process_during_the_task_is_drift(bench: Bench, tree: Worktree) -> None:
-    """If another process commits while the task runs, the notice of the task reports drift."""
+    """If another process commits while the task runs, the notice of the task says that HEAD moved."""
     begin(bench, "s-1")
     task = begun(bench, "true", "--session", "s-1")
     tree.commit(a="second\n")
@@ -94,7 +94,7 @@ def test_commit_by_another_process_during_the_task_is_drift(bench: Bench, tree: 
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_drift_is_unknown_until_the_comparison_is_complete(bench: Bench) -> None:
-    """While the keeper compares files, or if it ended before that, a notice says that drift is unknown."""
+    """While the keeper compares files, or if it ended before that, a notice says that later changes are unknown."""
     begin(bench, "s-1")
     task = begun(bench, "true", "--session", "s-1")
     compared(bench, task)
@@ -112,7 +112,10 @@ def test_drift_is_unknown_until_the_comparison_is_complete(bench: Bench) -> None
 
 @can_observe
 def test_commit_by_the_task_itself_is_no_drift(bench: Bench, tree: Worktree) -> None:
-    """A commit by the task is not reported as drift, even with `--observe compare`, where the author is not known."""
+    """A commit by the task is not reported as a later change, even with `--observe compare`.
+
+    With this option, it is not known which process made a change.
+    """
     del tree
     for options in ((), ("--observe", "compare")):
         task = begun(bench, "echo more >> b; git commit -q -a -m more", *options)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 
 def test_drift_covers_written_files_outside_of_a_repository(bench: Bench, lasting: Path) -> None:
-    """Without a repository, drift has files that the task wrote and that changed after the task."""
+    """Without a repository, a notice names files that the task wrote and that changed after the task."""
     task = bench.launch("echo x > kept; echo x > changed; echo x > removed", "--cwd", str(lasting))
     bench.run("wait", task)
     assert bench.show(task)["drift"]["moved"] is False
@@ -32,7 +32,7 @@ def test_drift_covers_written_files_outside_of_a_repository(bench: Bench, lastin
 
 
 def test_commits_after_the_task_are_drift(bench: Bench, repo: Path) -> None:
-    """If HEAD moves after the task has ended, its notice and the hand-off report the move as drift."""
+    """If HEAD moves after the task has ended, its notice and the hand-off report this."""
     task = bench.launch("cat other.py", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     assert bench.json("inbox", "--session", "s-1", "--peek")["notices"][0]["drift"]["moved"] is False
@@ -49,7 +49,7 @@ def test_commits_after_the_task_are_drift(bench: Bench, repo: Path) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_git_status_after_the_task_is_no_drift(bench: Bench) -> None:
-    """`git status` after the task causes no drift, although it writes into the git directory."""
+    """`git status` after the task is not reported as a change, although it writes into the git directory."""
     task = bench.launch("git stash push -q; sleep 0.3; git stash pop -q", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     wait_until(lambda: bench.show(task)["effects"]["unattributed"] is not None, "the last snapshot")
@@ -113,7 +113,7 @@ def test_file_open_in_a_process_left_running_is_a_gap(bench: Bench, repo: Path, 
 
 
 def test_change_after_a_short_command_is_drift(bench: Bench, repo: Path) -> None:
-    """A change after a very short command is reported as drift, found by the file's time.
+    """A change after a very short command is reported, because the file's time shows it.
 
     The command ended before the first snapshot, so there is no list of files.
     """
@@ -128,7 +128,7 @@ def test_change_after_a_short_command_is_drift(bench: Bench, repo: Path) -> None
 
 
 def test_notice_says_that_drift_is_unknown(bench: Bench, repo: Path) -> None:
-    """If a file has a new time and its old content is not recorded, the notice says that drift is unknown."""
+    """If a file has a new time and its old content is not recorded, the notice says that it may have changed since."""
     begin(bench, "s-1")
     bench.run("wait", bench.launch("cat other.py", "--session", "s-1"), "--no-ack")
     (repo / "other.py").touch()

@@ -210,7 +210,7 @@ def test_git_state_of_a_submodule_is_reported_with_its_name(bench: Bench, tree: 
 
 
 def test_task_in_a_bare_repository_has_no_windows(bench: Bench, tree: Worktree) -> None:
-    """In a bare repository, changes are observed, and the effects have no gap."""
+    """In a bare repository, changes are observed, and the effects are complete."""
     tree.git("clone", "-q", "--bare", ".", "../bare.git")
     bare = tree.path.parent / "bare.git"
     found = touched(bench, "git branch more; git gc -q", "--cwd", str(bare))
@@ -258,7 +258,10 @@ def test_changes_in_a_corrupt_repository_are_listed(bench: Bench, tree: Worktree
 
 
 def test_locale_without_utf8_is_a_gap(bench: Bench, tree: Worktree) -> None:
-    """Without a UTF-8 locale, the effects name a gap. Outlive may have looked for a file under a wrong name."""
+    """Without a UTF-8 locale, the effects are marked as incomplete.
+
+    Outlive may have looked for a file under a wrong name.
+    """
     other = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     program = "import os; [os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY) for name in (b'a', b'\\xc3\\xa8', b'b')]"
     task = bench.ok("run", "--cwd", str(tree.path), "--", sys.executable, "-c", program, env=other)
@@ -295,7 +298,7 @@ def test_file_of_two_gigabytes_is_not_read(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("tree")
 def test_large_file_written_with_the_same_size_is_changed_with_a_gap(bench: Bench) -> None:
-    """If a large file is written and keeps its size, it is listed as changed, and a gap says why.
+    """If a large file is written and keeps its size, it is listed as changed, and the effects say why.
 
     Outlive does not read a large file, so the content may be the same.
     """
@@ -398,7 +401,7 @@ assert os.path.exists("made")
 
 @pytest.mark.usefixtures("tree")
 def test_file_created_by_io_uring_is_a_gap_and_found_by_comparing(bench: Bench) -> None:
-    """If a task uses io_uring, the effects name this as a gap.
+    """If a task uses io_uring, the effects say that this use was not observed.
 
     The comparison finds the created file, and lists it as unattributed.
     """
@@ -470,7 +473,7 @@ def _peak_kb(pid: int) -> int:
 
 @pytest.mark.root
 def test_full_disk_of_the_state_directory_is_a_gap(bench: Bench, tree: Worktree) -> None:
-    """If the disk is full and changes cannot be recorded, a gap says so. Every change that is listed is true."""
+    """If the disk is full and changes cannot be recorded, the effects say so. Every change that is listed is true."""
     bench.state.mkdir(mode=0o700)
     mount = ["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "outlive-test", str(bench.state)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:

@@ -128,7 +128,10 @@ def test_command_outside_a_window_has_no_overlap(bench: Bench, repo: Path) -> No
 
 
 def test_closed_window_after_a_short_command_is_no_drift(bench: Bench, repo: Path) -> None:
-    """After a short command there is no full snapshot, so drift of a file that another task had changed is unknown."""
+    """After a short command, it is unknown whether a file that another task had changed differs now.
+
+    There is no full snapshot after such a command.
+    """
     begin(bench, "s-1")
     short = bench.launch("cat a.py", "--session", "s-1")
     bench.run("wait", short, "--no-ack")

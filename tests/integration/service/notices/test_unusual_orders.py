@@ -46,7 +46,7 @@ def test_follower_sleeps_again_when_another_reader_took_a_deferred_notice(
 
 
 def test_gate_counts_its_ceiling_from_each_new_wait(bench: Bench) -> None:
-    """The ceiling of the gate counts from the beginning of each wait. An earlier wait does not shorten a new one."""
+    """The gate measures its time limit from the beginning of each wait. An earlier wait does not shorten a new one."""
     begin(bench, "s-1")
     ended(bench, "s-1")
     gate = ("gate", "--session", "s-1", "--ceiling", "300ms")

@@ -76,7 +76,7 @@ def test_gate_names_a_lost_task_and_does_not_wait_for_it(bench: Bench) -> None:
 
 
 def test_gate_lets_the_session_stop_when_the_ceiling_has_passed(bench: Bench) -> None:
-    """When the gate has refused stops for longer than its ceiling, it allows a stop.
+    """When the gate has refused stops for longer than its time limit, it allows a stop.
 
     After a compaction, this time begins again.
     """
@@ -86,7 +86,7 @@ def test_gate_lets_the_session_stop_when_the_ceiling_has_passed(bench: Bench) ->
     time.sleep(0.35)
     answer = asked(bench, "s-1", "--ceiling", "300ms")
     assert (answer["may_stop"], "which is the limit" in answer["reason"]) == (True, True)
-    assert asked(bench)["may_stop"] is False  # With the default ceiling, the gate would still refuse.
+    assert asked(bench)["may_stop"] is False  # With the default time limit, the gate would still refuse.
     begin(bench, "s-1", "--source", "compact")
     assert asked(bench, "s-1", "--ceiling", "300ms")["may_stop"] is False
 

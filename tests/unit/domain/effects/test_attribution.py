@@ -216,7 +216,7 @@ def test_replaced_repository_is_not_unattributed_when_the_task_moved_it_whole(no
 
 
 def test_stash_depth_is_reported_unless_the_task_was_seen_stashing() -> None:
-    """A new number of stashes is reported, unless the task was observed to change this stash."""
+    """A changed number of stashes is reported, unless the task was observed to change the stash."""
     deeper = comparison(stash=Move(name="stash", before="", after="a"), stash_depth=(0, 1))
     in_none = with_comparisons(Effects(level="observed"), [deeper], None)
     assert in_none.moved == "the stash of /r went from 0 to 1", "the repository of the stash is not named"
@@ -304,7 +304,10 @@ def test_files_of_a_further_repository_are_named_with_their_whole_path() -> None
 
 
 def test_moves_in_a_further_repository_are_drift_as_in_the_first_one() -> None:
-    """In another repository, too, a new commit, branch, remote branch or configuration is drift. A new tag is not."""
+    """In another repository, too, a new commit, branch, remote branch or configuration is reported.
+
+    A new tag is not.
+    """
     looks = quick(git_state(refs={})), quick(git_state(refs={}))
     head, main = Move(name="HEAD", before="a", after="b"), Move(name="refs/heads/main", before="a", after="b")
     side, tag = Move(name="branch", before="refs/heads/main", after=""), Move(name="refs/tags/v1", before="", after="c")

@@ -78,7 +78,7 @@ def test_attempt_ends_once_whatever_the_order_of_evidence(data: st.DataObject) -
 @some
 @given(any_evidence, st.none() | intents, st.integers(0, 3))
 def test_a_verdict_adds_nothing_to_what_was_seen(evidence: Evidence, intent: Intent | None, survivors: int) -> None:
-    """Exit code, signal and detail of a verdict are those of the evidence, or None."""
+    """Exit code, signal and detail of an ending are those of the evidence, or None."""
     verdict = decide(evidence, intent, survivors)
     assert (verdict.exit_code, verdict.signal) == (evidence.exit_code, evidence.signal)
     assert verdict.detail == evidence.detail

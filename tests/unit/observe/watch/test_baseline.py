@@ -24,7 +24,7 @@ def seen(kind: bytes = HASHED, content: bytes = b"1" * 20, *, at: int = 1, mode:
 def kept(
     tracked: dict[bytes, bytes], untracked: dict[bytes, bytes] | None = None, *, is_late: bool = False, **more: object
 ) -> Baseline:
-    """Write a baseline of one repository, and open it."""
+    """Write the recorded contents of one repository, and open them for reading."""
     tree = Tree(tracked=tracked, untracked=untracked or {}).but(**more)
     git = GitState(top="/r", git_dir="/r/.git", common_dir="/r/.git", identity="1")
     with TemporaryFile() as file:
@@ -34,7 +34,7 @@ def kept(
 
 @given(st.dictionaries(st.lists(NAMES, min_size=1, max_size=3).map(b"/".join), st.binary(min_size=20, max_size=20)))
 def test_baseline_finds_every_path_and_no_other(contents: dict[bytes, bytes]) -> None:
-    """Every path is found in the baseline, whatever its bytes are and in whatever order the paths come."""
+    """Every recorded path is found, whatever its bytes are and in whatever order the paths come."""
     baseline = kept({path: seen(content=content) for path, content in contents.items()})
     for path, content in contents.items():
         text = "/r/" + os.fsdecode(path)

@@ -98,9 +98,9 @@ def test_change_of_a_restored_path_is_attributed_to_another_process() -> None:
 
 
 def test_changed_path_that_cannot_be_read_is_changed_and_a_gap() -> None:
-    """If a changed path cannot be read at the end, it is reported as changed, and as a gap.
+    """If a changed path cannot be read at the end, it is reported as changed, and its final state as unknown.
 
-    There is no gap if the file's times show that no process wrote it.
+    It is known if the file's times show that no process wrote it.
     """
     for lines in (("2 write 9 ? /r/x", f"4 final 0 {A} /r/x"), (f"2 write 9 {A} /r/x", "4 final 0 ? /r/x")):
         found = observed(*lines)
@@ -182,7 +182,7 @@ def test_effects_count_the_windows_that_are_not_kept() -> None:
 
 
 def test_new_file_that_is_created_and_removed_often_is_no_gap() -> None:
-    """New files that are created and removed by the hundred cause no gap.
+    """New files that are created and removed by the hundred do not make the effects incomplete.
 
     `configure`, for example, makes such files.
     """
@@ -201,7 +201,7 @@ def test_directory_that_existed_is_not_reported_as_created() -> None:
 
 
 def test_replay_continues_the_states_of_the_attempt_before() -> None:
-    """The effects of a second attempt continue those of the first. An attempt that was not observed is a gap."""
+    """The effects of a second attempt continue those of the first. If an attempt was not observed, they say so."""
     first = (
         "1 begin 0 - /r /r/.git ",
         f"2 write 9 {A} /r/x",
@@ -231,7 +231,7 @@ def test_change_of_a_surviving_process_outdates_the_final_check() -> None:
 
 
 def test_change_by_others_before_the_final_check_is_not_attributed_to_the_task() -> None:
-    """If a path was written after the task's end, its final state is a gap, and it is still reported as changed.
+    """If a path was written after the task's end, it is reported as changed, and its state at the end as unknown.
 
     Removals by the task, and changes by processes that it left running, count as the task's own.
     """
@@ -423,7 +423,7 @@ def test_git_changes_of_a_further_repository_are_named_with_its_path() -> None:
 
 
 def test_directory_that_was_changed_outside_of_the_tree_is_a_gap_when_it_is_back() -> None:
-    """A directory that was changed outside of the project is a gap when it is moved back. Its files may differ."""
+    """If a directory was changed outside of the project and is moved back, its files are marked as unknown."""
     for name in ("/r/d", "/r"):
         away, back = f"2 rename 9 d1 {name} - /x/e", f"5 rename 9 - /x/e 0 {name}"
         touched, renamed = "3 write 9 - /x/e/in/f", ("3 rename 9 - /x/e - /x/f", f"5 rename 9 - /x/f 0 {name}")
@@ -439,9 +439,9 @@ def test_directory_that_was_changed_outside_of_the_tree_is_a_gap_when_it_is_back
 
 
 def test_moves_above_the_limit_are_a_gap() -> None:
-    """If there are too many moves, this is a gap.
+    """If there are too many moves, the effects say that they are incomplete.
 
-    Their number is limited, because each one is compared with every path.
+    The number is limited, because each move is compared with every path.
     """
     found = moved(*(f"{at} rename 9 d{at} /r/{at} 0 /r/m{at}" for at in range(2, 210)), now={})
     assert (found.level, len(found.gaps)) == ("partial", 1)
