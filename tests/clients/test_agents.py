@@ -122,7 +122,7 @@ def is_for(asked: Asked, model: str) -> bool:
 
 
 def test_agent_answers(answering: Rig) -> None:
-    """The record has the answer, the session, the tokens and the transcript.
+    """The record of an agent that has answered has the answer, the session, the tokens and the transcript.
 
     The model has received the whole prompt.
     """

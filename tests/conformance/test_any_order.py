@@ -210,7 +210,7 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 def test_any_order_of_writes_keeps_every_ending_whole(store_factory: StoreFactory) -> None:
-    """Only `settle` ends an attempt, and each ended attempt has exactly one notice and one deletion date."""
+    """In whatever order processes write, each ended attempt has exactly one notice and one deletion date."""
 
     class WithAStore(AnyOrder):
         def __init__(self) -> None:

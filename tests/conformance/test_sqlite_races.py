@@ -25,7 +25,7 @@ def _open(path: Path) -> SqliteLedger:
 
 @pytest.mark.parametrize("turn", ["1", "2", "3", "4", "5"])
 def test_ledger_records_every_task_when_eight_processes_create_it(tmp_path: Path, turn: str) -> None:
-    """All tasks are recorded, and no process fails because the ledger is locked."""
+    """If eight processes create a ledger at once, all their tasks are recorded, and no process fails."""
     place = tmp_path / turn
     place.mkdir()
 

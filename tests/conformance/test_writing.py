@@ -108,7 +108,7 @@ def test_key_is_unique_only_within_its_project(ledger: Ledger) -> None:
 def test_enqueue_records_one_task_when_eight_processes_use_one_key(
     ledger_factory: LedgerFactory,
 ) -> None:
-    """All eight processes receive the id of the same task, for each of twenty keys."""
+    """If eight processes enqueue a task with one key at once, all of them receive the id of the same task."""
     ledger_factory().close()
     keys = [f"k{number:02}" for number in range(20)]
 
@@ -130,7 +130,7 @@ def test_enqueue_records_one_task_when_eight_processes_use_one_key(
 
 
 def test_enqueue_records_every_task_when_eight_processes_use_no_key(ledger_factory: LedgerFactory) -> None:
-    """All forty tasks are recorded, each with one attempt."""
+    """If eight processes enqueue forty tasks without a key, each task is recorded with one attempt."""
     ledger_factory().close()
 
     def enqueue(number: int, meet: Callable[[], object]) -> str:
@@ -181,7 +181,7 @@ def test_add_attempt_returns_false_when_the_number_is_not_the_next(ledger: Ledge
 
 
 def test_add_attempt_returns_false_when_the_task_is_unknown(ledger: Ledger) -> None:
-    """No task is recorded for an unknown id."""
+    """For an unknown task, `add_attempt` returns False and records no task."""
     assert not ledger.add_attempt("tzzzzzzz", attempt(2))
     assert ledger.tasks(Selection()) == []
 
@@ -244,7 +244,7 @@ def test_start_returns_false_when_the_attempt_is_not_queued(ledger: Ledger) -> N
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_condition_is_set_and_cleared_on_a_running_attempt(ledger: Ledger, condition: Condition) -> None:
-    """Neither write changes the state of the attempt."""
+    """`set_condition` sets and clears the condition of a running attempt, and does not change its state."""
     running(ledger)
     before = current(ledger).current
     ledger.set_condition(ID, 1, condition)
@@ -432,7 +432,7 @@ def test_settle_writes_nothing_when_its_last_write_fails(ledger: Ledger) -> None
 
 
 def test_add_evidence_records_evidence_without_ending_the_attempt(ledger: Ledger) -> None:
-    """Every field of the evidence is recorded, and the task stays unchanged."""
+    """`add_evidence` records every field of the evidence, and does not change the task."""
     running(ledger)
     before = current(ledger)
     seen = Evidence(

@@ -57,7 +57,7 @@ def test_new_record_has_no_facts(fd: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_a_fact_is_read_as_it_was_written(fd: int, slot: Slot) -> None:
-    """Each fact is read as it was written, even after it was overwritten."""
+    """Each fact is read as it was last written."""
     short: dict[str, object] = {"a": 1}
     for fields in (FACTS[slot], short, FACTS[slot]):
         write(fd, slot, **fields)

@@ -164,7 +164,7 @@ def test_keeper_runs_short_tasks_one_after_the_other(bench: Bench, client: Outli
 def test_reused_keeper_gives_each_command_its_own_surroundings(
     bench: Bench, client: Outlive, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The command has the directory, environment, umask and limits of its launch, not of the earlier task."""
+    """A command of a reused keeper has the directory, environment, umask and limits of its own launch."""
     keeper, _ = free_keeper(bench, client)
     say = 'echo "$PWD|$MINE|$(umask)|$(ulimit -n)|$OUTLIVE_TASK"'
     was = resource.getrlimit(resource.RLIMIT_NOFILE)

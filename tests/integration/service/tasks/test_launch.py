@@ -85,7 +85,7 @@ def test_task_names_its_parent_when_launched_inside_a_task(bench: Bench) -> None
 
 
 def test_command_has_empty_input_and_no_terminal(bench: Bench) -> None:
-    """The command reads end-of-file from stdin, and /dev/tty cannot be opened."""
+    """A command reads end-of-file from its standard input, and cannot open /dev/tty."""
     task = bench.launch("cat; echo eof; (: </dev/tty) 2>/dev/null || echo no-tty; readlink /proc/self/fd/0")
     bench.ok("wait", task)
     assert bench.ok("output", task).split() == ["eof", "no-tty", "/dev/null"]

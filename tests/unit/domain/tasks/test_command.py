@@ -96,7 +96,10 @@ def test_empty_argument_is_kept() -> None:
 
 
 def test_check_environment_splits_at_the_first_equals_sign() -> None:
-    """The value begins after the first equals sign. If a name is set twice, the last value counts."""
+    """In `--env NAME=VALUE`, the value begins after the first equals sign.
+
+    If a name is set twice, the last value counts.
+    """
     assert check_environment(["A=1", "B=x=y", "C=", "A=2"]) == {"A": "2", "B": "x=y", "C": ""}
     assert check_environment([]) == {}
 

@@ -26,7 +26,7 @@ FULL = launch(
 
 
 def test_a_launch_is_read_back_as_it_was_written() -> None:
-    """Every field is unchanged after it was written as JSON and read back."""
+    """A launch that is written as JSON and read back has the same value in every field."""
     assert launch_from_spec(json.loads(to_json(spec_of(FULL)))) == FULL
     assert launch_from_spec(json.loads(to_json(spec_of(launch())))) == launch()
 
