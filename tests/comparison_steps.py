@@ -19,10 +19,10 @@ can_observe = pytest.mark.skipif(not is_known_machine(), reason="the calls of th
 
 
 def first_look(bench: Bench, task: str) -> bool:
-    """Return whether the first snapshot of a running task is complete and its process has ended.
+    """Return whether the first snapshot of a running task has been written.
 
-    The snapshot is taken by a fork of the keeper with the lowest CPU priority, which writes to a file without a name.
-    If the command ended earlier than the fork, the keeper would kill the fork.
+    A fork of the keeper writes the snapshot with the lowest CPU priority. If the command ended before the fork, the
+    keeper would kill the fork.
     """
     keeper = bench.keeper(task)
     if any(parent_of(pid) == keeper for pid in processes_named(KEEPER_NAME)):
@@ -53,5 +53,5 @@ def compared(bench: Bench, task: str) -> Any:
 
 
 def hows(bench: Bench, found: Any) -> dict[str, str]:
-    """Return how each unattributed path of some effects changed, by the path's name in the project."""
+    """Return how each unattributed path in `found` changed, by the path relative to the project."""
     return {each["path"].removeprefix(f"{bench.project}/"): each["how"] for each in found["unattributed"]}

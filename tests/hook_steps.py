@@ -35,15 +35,15 @@ def call(
     through: tuple[str, ...] = (),
     **fields: Any,
 ) -> subprocess.CompletedProcess[str]:
-    """Call a hook as a client does.
+    """Call a hook as a client does, and return the ended process.
 
-    The hook's command is appended to the words in `through`, which start another program that runs it.
+    `through` is a command that runs the hook, and may be empty.
     """
     payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": event, **fields}
     return subprocess.run(
         [*through, *bench.command("hook", client, event, *options)],
         input=json.dumps(payload),
-        # The tests check the content of answers. A busy machine may need longer than the usual deadline.
+        # The tests check what a hook answers. On a busy machine, the answer may take longer than the usual deadline.
         env={**bench.env, "OUTLIVE_HOOK_DEADLINE_S": str(PATIENCE_S), **(env or {})},
         cwd="/",
         capture_output=True,
@@ -72,7 +72,7 @@ def launch(bench: Bench, text: str = "true", *options: str) -> str:
 def ended(bench: Bench, text: str = "true", *options: str) -> str:
     """Launch a task of the test's session, and wait until it has ended.
 
-    The session has not been notified of the ending.
+    The ending has not been reported to the session.
     """
     task = launch(bench, text, *options)
     wait_until(lambda: bench.row(task).current.settled_at, "the ending")

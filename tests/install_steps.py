@@ -25,7 +25,7 @@ OTHERWISE_MINE = {
 
 
 def mine(client: str) -> str:
-    """Return the configuration that a user had before the installation."""
+    """Return a client's configuration as it was before the installation."""
     return OTHERWISE_MINE.get(client, MINE)
 
 
@@ -38,7 +38,7 @@ def tree(top: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def settings(user: Path, client: str, text: str | None = None) -> Path:
-    """Write a configuration as it was before the installation, and return its path."""
+    """Write a client's configuration as it was before the installation, and return its path."""
     file = user / CLIENTS[client]
     file.parent.mkdir(parents=True)
     file.write_text(mine(client) if text is None else text)
@@ -46,5 +46,5 @@ def settings(user: Path, client: str, text: str | None = None) -> Path:
 
 
 def install(bench: Bench, client: str, *options: str) -> str:
-    """Install for a client as a user does. For Codex, the program may be missing."""
+    """Install Outlive for a client, as a user does. The program of Codex need not exist."""
     return bench.ok("install", "--yes", "--client", client, *(("--untrusted",) if client == "codex" else ()), *options)

@@ -1,4 +1,4 @@
-"""The rules for the names of modules and for docstrings."""
+"""Tests that modules, docstrings and test files follow the rules in `house_rules`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ if TYPE_CHECKING:
 
 
 def test_source_follows_the_rules_for_names_and_docstrings() -> None:
-    """No package has too many modules, module names are unique and meaningful, and first lines have the right form."""
+    """Packages are small, module names are unique and say something, and docstrings have the right first lines."""
     assert findings(SRC) == []
 
 
 def test_rules_report_each_kind_of_violation(tmp_path: Path) -> None:
-    """A package that breaks each rule once gets one finding per rule, and modules named after commands get none."""
+    """A package that breaks each rule once gets one finding for each rule.
+
+    Modules named after commands get no finding.
+    """
     top = tmp_path / "pkg"
     (top / "room").mkdir(parents=True)
     for number in range(21):
@@ -39,7 +42,7 @@ def test_rules_report_each_kind_of_violation(tmp_path: Path) -> None:
 
 
 def test_help_of_each_command_begins_with_a_verb_and_names_its_subjects() -> None:
-    """The first line says what the command does, and no line says `nobody` or `whoever`."""
+    """The help of each command begins with a verb, and does not contain `nobody` or `whoever`."""
     assert list(unclear_help()) == []
 
 
@@ -49,12 +52,12 @@ def test_test_files_are_short() -> None:
 
 
 def test_folders_of_tests_have_the_names_of_packages() -> None:
-    """Each folder of unit and integration tests has the name of a package, and at most 20 files."""
+    """Each folder of unit and integration tests has the name of a package, and has at most 20 files."""
     assert list(misplaced_tests(SRC.parents[1] / "tests", SRC)) == []
 
 
 def test_folder_without_a_package_and_a_crowded_folder_are_found(tmp_path: Path) -> None:
-    """A folder of tests without a package is found, and a folder with 21 files is found."""
+    """`misplaced_tests` reports a folder that has no package of the same name, and a folder with 21 files."""
     for package in ("", "room"):
         (tmp_path / "src" / package).mkdir()
         (tmp_path / "src" / package / "__init__.py").touch()
@@ -70,7 +73,7 @@ def test_folder_without_a_package_and_a_crowded_folder_are_found(tmp_path: Path)
 
 
 def test_long_files_are_found_in_every_folder(tmp_path: Path) -> None:
-    """A file of 601 lines is found, and a file of 600 lines is not."""
+    """`long_files` reports a file of 601 lines, and does not report a file of 600 lines."""
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "long.py").write_text("x = 1\n" * 601)
     (tmp_path / "short.py").write_text("x = 1\n" * 600)

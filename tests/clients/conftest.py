@@ -39,7 +39,7 @@ def _rig(kind: type[T], bench: Bench, model: Model) -> Iterator[T]:
 
 @pytest.fixture(params=(Claude, Codex, Gemini), ids=lambda kind: kind.name)
 def rig(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[Rig]:
-    """Return each client in turn, in a home directory of its own."""
+    """Return each client in turn. Each client has a home directory of its own."""
     yield from _rig(request.param, bench, model)
 
 

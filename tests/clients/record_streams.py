@@ -73,7 +73,10 @@ def _once(*uses: Callable[[Rig], Use]) -> Callable[[Rig], Callable[[Asked], list
 
 
 def _background(_: Rig) -> Callable[[Asked], list[Reply]]:
-    """Return a model that starts a background command, ends its turn, and answers when the command ends."""
+    """Return a model that starts a background command and ends its turn.
+
+    The model answers when the command has ended.
+    """
 
     def answer(asked: Asked) -> list[Reply]:
         if not asked.results:

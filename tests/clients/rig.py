@@ -31,7 +31,7 @@ def program(name: str) -> Path:
 
 
 class Rig:
-    """One user with one client: the home directory, the project and the environment."""
+    """One user with one client: the user's home directory, project and environment variables."""
 
     name = ""
     is_woken = True
@@ -76,7 +76,10 @@ class Rig:
         raise NotImplementedError
 
     def look_at(self, path: Path) -> Use:
-        """Return a call that reads a file, with the client's own tool if it has one."""
+        """Return a call with which the model reads a file.
+
+        The call is of the client's own tool for reading, if it has one.
+        """
         return self.shell(f"cat {path}")
 
     def tool(self, name: str, **given: Any) -> Use:
@@ -88,7 +91,7 @@ class Rig:
         raise NotImplementedError
 
     def begin(self, prompt: str) -> subprocess.Popen[str]:
-        """Start a session that can be resumed."""
+        """Start a session that can be resumed, and return its id."""
         raise NotImplementedError
 
     def resume(self, prompt: str) -> subprocess.Popen[str]:
@@ -116,11 +119,11 @@ class Rig:
         return self.model.asked[before]
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """Return the command line that starts the client in a terminal with a prompt."""
+        """Return the command line that starts the client in a terminal and passes a prompt to it."""
         raise NotImplementedError
 
     def start(self, *words: str, cwd: Path | None = None, **options: Any) -> subprocess.Popen[str]:
-        """Start the client. If the test does not end it, `clean` does."""
+        """Start the client. If the client still runs after the test, `clean` kills it."""
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         env = {**self.bench.env, "PWD": str(cwd or self.bench.project)}
         given = {"cwd": cwd or self.bench.project, "env": env, **pipes, **options}
@@ -152,11 +155,11 @@ class Rig:
                     stream.close()
 
     def hand_offs(self, told: str) -> int:
-        """Return the number of hand-offs in a text."""
+        """Return how often a text contains a hand-off."""
         return told.count("Hand-off of background tasks")
 
     def until_idle(self) -> None:
-        """Wait until the turn is over and the process that wakes the session is running."""
+        """Wait until the session's turn is over and Outlive's process that will wake the session is running."""
         if self.is_woken:
             wait_until(lambda: list(self.bench.state.glob("*/hooks/*.watch")), "the watcher")
 
@@ -165,10 +168,7 @@ class Rig:
         return any(each["ended_at"] for each in self.bench.json("session", "list")["sessions"])
 
     def notices(self, task: str) -> dict[str, str]:
-        """Return the states of the notices of a task, by kind of notice.
-
-        Reading the notices does not change their states.
-        """
+        """Return the states of a task's notices, by the kind of the notice. Reading the states does not change them."""
         return {notice["kind"]: notice["state"] for notice in self.bench.show(task)["notices"]}
 
     def only_task(self) -> str:
@@ -185,9 +185,9 @@ class Rig:
         return [str(task["id"]) for task in reversed(found)]
 
     def stash(self, go: Path) -> str:
-        """Launch a task that stashes a.py of the project and restores it when the file `go` exists.
+        """Launch a task that stashes the changes in a.py of the project.
 
-        The file b.py is not changed.
+        It restores them when the file `go` exists, and never changes b.py.
         """
         self.bench.env.update({name: each for name, each in ENVIRON.items() if name.startswith("GIT_")})
         worktree = Worktree(self.bench.project)

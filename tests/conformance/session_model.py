@@ -1,7 +1,7 @@
-"""A model of sessions, tasks and notices, and the results that it expects of the ledger.
+"""A model of sessions, tasks and notices that predicts what the ledger must return.
 
 The model uses neither SQL nor locks. It has a list of notices, a plain search for recipients, and for each session a
-list of its heirs, which have replaced the session or were forked from it.
+list of heirs. An heir is a session that replaced the session or was forked from it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Launch
     from outlive.service.notices import inbox
 
-MINTED = "0b8f6b1e-6a4c-4d1b-9d6e-2f3a"  # a client generates such an id, which means the same session in every project
+MINTED = "0b8f6b1e-6a4c-4d1b-9d6e-2f3a"  # An id of this form means the same session in every project.
 _HERE = f"{boot_id()} {pid_namespace()}"
 ENDINGS: dict[str, tuple[Evidence, Intent | None]] = {
     "succeeded": (exited(0), None),
@@ -37,7 +37,7 @@ class Talk:
         self.forks: list[Talk] = []
         self.parent: Talk | None = None
         self.boundary = 0
-        self.begun_at: int | None = None  # None after an action of the session
+        self.begun_at: int | None = None  # `None` after any action of the session
         self.is_told = False
         self.is_ended = False
         self.clues: dict[str, str | None] = dict.fromkeys(("source", "client", "process", "transcript", "terminal"))
@@ -62,7 +62,7 @@ class Work:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the launcher asked for a notice of the task's present state."""
+        """Whether the launcher asked for a notice when the task reaches its present state."""
         policy, state = self.launch.notify, self.states[-1]
         return {"all": True, "end": True, "output": True, "failure": state != "succeeded", "never": False}[policy]
 
@@ -96,7 +96,7 @@ class Word:
 
 
 class Teller:
-    """A process that has claimed notices, until it releases them or is killed."""
+    """A process that has claimed notices and will report them, until it releases them or is killed."""
 
     def __init__(self, real: inbox.Claim, told: Talk) -> None:
         self.real = real
@@ -105,7 +105,7 @@ class Teller:
 
 
 class World:
-    """The whole model, and the results that it expects of the ledger."""
+    """The whole model: its sessions, tasks and notices, and the predicted results of queries."""
 
     def __init__(self) -> None:
         self.talks: list[Talk] = []
@@ -115,7 +115,7 @@ class World:
         self.born = dict.fromkeys((1, 2, 3), 0)
 
     def mark(self, pid: int | None) -> str | None:
-        """Return the identity of the process that has this pid now, as a session stores it."""
+        """Return the text that identifies the process with this pid. A session stores this text."""
         return None if pid is None else f"{pid} {pid} {self.born[pid]} {_HERE}"
 
     def lives(self, talk: Talk) -> bool:
@@ -131,28 +131,28 @@ class World:
         return next((talk for talk in self.talks if (talk.name, talk.project) == (name, project)), None)
 
     def find(self, name: str, project: str) -> Talk | None:
-        """Return the session that a name means in a project."""
+        """Return the session that a client means by a name in a project, or None if there is none."""
         everywhere = [talk for talk in self.talks if talk.name == name == MINTED]
         return self.exact(name, project) or (everywhere[-1] if everywhere else None)
 
     def heard_of(self, name: str, project: str) -> Talk:
-        """Add a session that is new in its project, and return it."""
+        """Add a session to the model, and return it."""
         talk = Talk(name, project)
         self.talks.append(talk)
         self.by_beginning.append(talk)
         return talk
 
     def kin(self, talk: Talk | None) -> list[Talk]:
-        """Return a session with its direct and indirect predecessors and heirs."""
+        """Return a session with all sessions that it continues, or that continue it, directly or indirectly."""
         found = [] if talk is None else [talk]
         for one in found:
             found += [each for each in self.talks if each not in found and (each in one.heirs or one in each.heirs)]
         return found
 
     def told_of(self, origin: Talk, asker: Talk | None = None, seen: list[Talk] | None = None) -> Talk | None:
-        """Return the session that receives the endings of a session's tasks.
+        """Return the session that is told of the endings of `origin`'s tasks, or None.
 
-        A living session receives its own endings. Otherwise its first living heir does. Returns None if no heir lives.
+        A living session is told of its own endings. Otherwise the first living session that continues it is told.
         """
         if origin is asker or self.lives(origin):
             return origin
@@ -165,10 +165,10 @@ class World:
         return None
 
     def recipients(self, origin: Talk, shown: list[Talk], asker: Talk | None = None) -> list[Talk]:
-        """Return the sessions that receive the ending of a task.
+        """Return the sessions that are told of the ending of a task of `origin`.
 
-        The recipient is the session that `told_of` returns for the launching session. If there is none, it is the one
-        for the parent, and so on. If no parent has one, the sessions that were shown the task receive the ending.
+        This is the session that `told_of` returns for `origin`, or else for its parent, and so on. If there is none,
+        the sessions that were shown the task are told.
         """
         line: list[Talk] = []
         one: Talk | None = origin
@@ -180,17 +180,17 @@ class World:
         return [found for each in shown if (found := self.told_of(each, asker)) is not None]
 
     def hears(self, asker: Talk, origin: Talk, shown: list[Talk]) -> bool:
-        """Return whether a session that asks receives the notices of a launching session.
+        """Return whether `asker` receives the notices of `origin`'s tasks.
 
-        A session that is over receives notices only if no living session receives these notices.
+        A session that has ended receives them only if no living session does.
         """
         living = self.recipients(origin, shown)
         return asker in self.recipients(origin, shown, asker) and (not living or asker in living)
 
     def below(self, asker: Talk) -> list[Talk]:
-        """Return a session's lineage, and all sessions that the tasks of the lineage launched.
+        """Return all sessions that continue a session, or that it continues, and those that began inside their tasks.
 
-        Sessions that were launched by tasks of the launched sessions count, too.
+        Sessions inside tasks of such inner sessions are included.
         """
         found = self.kin(asker)
         for one in found:
@@ -203,21 +203,21 @@ class World:
         return runs or any(word.is_open and word.work.origin is talk for word in self.words)
 
     def origins_of(self, asker: Talk) -> set[Talk]:
-        """Return the launching sessions whose endings a session receives.
+        """Return the sessions whose endings `asker` receives.
 
-        Sessions that were launched by tasks of its lineage count only if they are busy.
+        A session that began inside a task is included only if it is busy.
         """
         kin = self.kin(asker)
         candidates = (each for each in self.below(asker) if each in kin or self.is_busy(each))
         return {origin for origin in candidates if self.hears(asker, origin, [])}
 
     def witnesses(self, work: Work) -> list[Talk]:
-        """Return the sessions that were shown a task, or that were presented its ending."""
+        """Return the sessions that were shown a task as running, or to which its ending was presented."""
         told = [word.presented_to for word in self.words if word.is_open and word.work is work]
         return [*work.shown, *(each for each in told if each is not None)]
 
     def owed(self, asker: Talk) -> list[Word]:
-        """Return the pending notices that a session receives when it asks, oldest first."""
+        """Return the open notices that a session receives when it asks, oldest first."""
         origins, below, kin = self.origins_of(asker), self.below(asker), self.kin(asker)
         return [
             word
@@ -237,8 +237,8 @@ class World:
     def may_acknowledge(self, talk: Talk | None, work: Work) -> bool:
         """Return whether a session may acknowledge the notices of a task.
 
-        Recipients of the ending and sessions of the launcher's lineage may. If the ending has no recipient, every
-        session of the project may.
+        A session may if it receives the ending, if it launched the task, or if one of it and the launcher continues the
+        other. If no session receives the ending, every session of the project may.
         """
         if talk is None or work.origin is None:
             return False
@@ -247,14 +247,17 @@ class World:
         return work.origin.project == talk.project and not self.recipients(work.origin, self.witnesses(work))
 
     def asker(self, which: int) -> Talk | None:
-        """Return a session that receives open notices or did before, or None."""
+        """Return a recipient of the open notice with this number, or else the session of its task.
+
+        Returns None if there are fewer open notices, counted from 0.
+        """
         waiting = [word.work.origin for word in self.words if word.is_open and word.work.origin is not None]
         if which >= len(waiting):
             return None
         return next(iter(self.recipients(waiting[which], [])), waiting[which])
 
     def group(self, work: Work) -> list[Work]:
-        """Return the tasks of a task's group."""
+        """Return the tasks of the group of a task, including the task itself."""
         asked, kin = work.launch, self.kin(work.origin)
         alike = [each for each in self.works.values() if each.launch.group == asked.group is not None]
         return [each for each in alike if each.origin in kin]

@@ -65,7 +65,7 @@ pids = st.none() | st.integers(1, 3)
 
 
 class SessionsInAnyOrder(RuleBasedStateMachine):
-    """Clients, keepers, delivering processes and users that act in any order.
+    """Clients, keepers, users and processes that report notices, which act in any order.
 
     The clock may jump at any time.
     """
@@ -88,7 +88,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
         self._ledger = SqliteLedger(self._home.ledger, NOW)
 
     def teardown(self) -> None:
-        """Release all leases and delete the state directory."""
+        """Release all locks on lease files, and delete the state directory."""
         for teller in self._living:
             teller.real.release()
         self._ledger.close()
@@ -175,10 +175,10 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
         pause: int,
         told: bool,
     ) -> None:
-        """Begin a session, or let it reach a boundary.
+        """Begin a session, or tell Outlive again that it begins.
 
-        A boundary that is reported again within two seconds counts as a new boundary only if the first report was not
-        delivered, or if the session has acted since.
+        A second report within two seconds is ignored, unless the first was not delivered or the session has acted
+        since.
         """
         self._seconds += pause
         clues = {"client": client, "process": self._world.mark(pid), "transcript": transcript, "terminal": terminal}
@@ -257,7 +257,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @rule(pid=st.integers(1, 3), days=st.integers(-400, 400))
     def trouble(self, pid: int, days: int) -> None:
-        """Replace a client's process by another process with the same pid, and set the clock."""
+        """Give the pid of a client's process to another process, and set the clock."""
         self._world.born[pid] += 1
         self._now += timedelta(days=days)
 
@@ -285,7 +285,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
     ) -> None:
         """Launch tasks of a session, and settle some of them.
 
-        The session may be new, may belong to another project, and may launch inside of a task of another session.
+        The session may be new, may belong to another project, and may itself run inside a task of another session.
         """
         works = []
         known = list(self._world.works.values())
@@ -366,9 +366,9 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
     def hand_off(
         self, *, which: int, name: str, project: str, in_vain: int, fate: str | None
     ) -> Teller | MultipleResults[Teller]:
-        """Deliver pending notices at a boundary.
+        """Report notices to a session that begins or continues.
 
-        Before this boundary, the notices may be presented several times without being confirmed.
+        Before this, the notices may be presented several times without being confirmed.
         """
         asker = self._world.asker(which) or Talk(name, project)
         for _ in range(in_vain):
@@ -377,7 +377,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @rule(target=tellers, which=st.integers(0, 5), fate=st.none() | fates)
     def follow(self, which: int, fate: str | None) -> Teller | MultipleResults[Teller]:
-        """Deliver notices to a session between its turns."""
+        """Report notices to a session that is between two turns."""
         return self._claim(self._world.asker(which) or Talk("nobody", "/p"), "follower", fate)
 
     @precondition(lambda self: self._world.works and self._world.talks)
@@ -427,7 +427,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
         return word.state == "pending" or (word.state == "presented" and at_boundary and word.tries < 3)
 
     def _check_told_together(self, claimed: inbox.Claim, ready: list[Word]) -> None:
-        """Check that each ready notice is claimed once and in order.
+        """Check that each notice that is ready is claimed once and in order.
 
         The notice of a group's end must include the notices of the group's members.
         """
@@ -447,19 +447,19 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @rule(teller=tellers, most=st.integers(1, 3))
     def present(self, teller: Teller, most: int) -> None:
-        """Deliver the first claimed notices, and keep the claim."""
+        """Report the first claimed notices, and keep the claim."""
         if teller.lives:
             self._present(teller, most)
 
     @rule(teller=consumes(tellers), fate=fates)
     def finish(self, teller: Teller, fate: str) -> None:
-        """End a delivery in one of the possible ways."""
+        """End the report of claimed notices in one of the possible ways."""
         if fate == "presents":
             self._present(teller, len(teller.real.tellings))
         if fate == "was heard":
             self._was_heard(teller)
         if fate == "dies":
-            # A killed process leaves only the file of its lease, without a lock.
+            # When a process is killed, the lock on its lease file is released, and the file remains.
             assert teller.real._lease is not None
             os.close(teller.real._lease._fd)
         else:
@@ -527,9 +527,9 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def the_sessions_are_those_of_the_model(self) -> None:
-        """Check the boundaries, ends and lineages of all sessions.
+        """Check that the sessions in the ledger equal those of the model.
 
-        No lineage may span two projects.
+        No session may continue one of another project.
         """
         lineages: dict[str, set[Talk]] = {}
         for seq, talk in enumerate(self._world.talks, 1):
@@ -543,9 +543,9 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def every_origin_has_one_who_is_told(self) -> None:
-        """Check that the endings of each session have the recipient that the model expects.
+        """Check that the ledger and the model name the same recipient for each session's endings.
 
-        If no session of the lineage lives, the first session that asks is the recipient.
+        If no session that continues it is alive, the first session that asks is the recipient.
         """
         told: dict[Talk, list[Talk]] = {}
         for talk in self._world.talks:
@@ -595,5 +595,5 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
 
 def test_every_ending_is_presented_to_its_recipient_once() -> None:
-    """The recipient is the launching session while it lives, otherwise the first living session that continues it."""
+    """Each ending is presented once: to the launching session, or else to the first living one that continues it."""
     run_state_machine_as_test(SessionsInAnyOrder, settings=settings(stateful_step_count=30, deadline=None))

@@ -1,4 +1,4 @@
-"""The modules with the rules for shell commands: only processes that read a command's text load them."""
+"""The modules with the rules for shell commands are loaded only by processes that read the text of a command."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def repo(bench: Bench) -> None:
 
 
 def loaded(bench: Bench, *words: str, given: str = "") -> tuple[str, ...]:
-    """Return the modules with rules, and of the parser, that a call of the command line loads."""
+    """Return which modules with rules, and which modules of the shell parser, a call of the command line loads."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", *bench.command(*words)[1:]],
         input=given,
@@ -64,12 +64,12 @@ def loaded(bench: Bench, *words: str, given: str = "") -> tuple[str, ...]:
 
 
 def test_verbs_load_no_rules_when_they_read_no_text_of_a_command(bench: Bench) -> None:
-    """A failed task that left a file changed does not make the verbs load rules."""
+    """Commands that read no text of a shell command load no rules, even if a failed task left a file changed."""
     assert {words: loaded(bench, *words) for words in WITHOUT_TEXT} == dict.fromkeys(WITHOUT_TEXT, ())
 
 
 def test_verbs_load_no_rules_while_a_harmless_task_runs(bench: Bench) -> None:
-    """The rules are not loaded, because a quick search of the task's text shows that the task removes no files."""
+    """While a harmless task runs, no rules are loaded. A quick search of its text shows that it removes no file."""
     task = bench.launch(until("go"), "--session", SESSION)
     asked = WITHOUT_TEXT[3:]
     assert {words: loaded(bench, *words) for words in asked} == dict.fromkeys(asked, ())
@@ -78,7 +78,7 @@ def test_verbs_load_no_rules_while_a_harmless_task_runs(bench: Bench) -> None:
 
 
 def test_hooks_load_no_rules_for_an_edit_of_an_unchanged_file(bench: Bench) -> None:
-    """No event's hook loads the rules. Before a tool, the file that the tool edits is unchanged."""
+    """For an edit of an unchanged file, no hook loads the rules."""
     found = {}
     for event in EVENTS:
         payload = {"session_id": SESSION, "cwd": str(bench.project), "source": "resume", "tool_name": "Edit"}
@@ -90,7 +90,7 @@ def test_hooks_load_no_rules_for_an_edit_of_an_unchanged_file(bench: Bench) -> N
 def test_verbs_load_the_rules_when_they_read_the_text_of_a_command(bench: Bench) -> None:
     """`guard --command` and `hand-off` load the rules.
 
-    This proves that the other tests of this file search for the right module names.
+    So the other tests of this file search for the right module names.
     """
     task = bench.launch(f"{until('go')}; git stash", "--session", SESSION)
     assert "outlive.observe.predict.rule" in loaded(bench, "guard", "--command", "cat a.py")

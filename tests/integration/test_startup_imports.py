@@ -17,8 +17,8 @@ from tests.support import PATIENCE_S, wait_until
 if TYPE_CHECKING:
     from tests.support import Bench
 
-# How many modules of Outlive each command or hook imports. A number may only become smaller. If a command needs a
-# further module, import the module in the function that needs it.
+# How many modules of Outlive each command or hook imports. A number may become smaller, and must not grow. If a command
+# needs a further module, import the module in the function that needs it.
 MODULES = {
     "--version": 5,
     "run": 57,
@@ -34,7 +34,7 @@ EXPENSIVE = frozenset(
 
 
 def imported(bench: Bench, *words: str, given: str = "") -> list[str]:
-    """Return the modules that a call of the command line imports, besides those of Python's own start."""
+    """Return the modules that a call of the command line imports, without those that Python needs to start."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", *bench.command(*words)[1:]],
         input=given,
@@ -50,9 +50,9 @@ def imported(bench: Bench, *words: str, given: str = "") -> list[str]:
 
 
 def of_hook(bench: Bench, event: str) -> list[str]:
-    """Return the modules that a hook imports after an earlier hook has found no ended task.
+    """Return the modules that a hook imports if an earlier hook has found no ended task.
 
-    In this case, the hook does not load the ledger.
+    Such a hook does not load the ledger.
     """
     payload = {"session_id": SESSION, "cwd": str(bench.project), "tool_name": "Bash", "tool_input": {"command": "ls"}}
     given = json.dumps({**payload, "hook_event_name": event})
@@ -90,5 +90,8 @@ def test_frequent_calls_import_no_more_modules_than_before(paths: dict[str, list
 
 
 def test_frequent_calls_import_no_expensive_module(paths: dict[str, list[str]]) -> None:
-    """No call imports a module of `EXPENSIVE`, not even `re`, because no text in the calls looks like a secret."""
+    """No frequent call imports a module of `EXPENSIVE`.
+
+    Even `re` is not needed, because no text looks like a secret.
+    """
     assert {name: found for name, each in paths.items() if (found := EXPENSIVE.intersection(each))} == {}

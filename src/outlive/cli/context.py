@@ -117,9 +117,10 @@ def own_session(given: str | None) -> str:
 
 
 def note_unknown_session(home: Home, given: str | None) -> None:
-    """Print a note to stderr if a named session is not recorded in this project.
+    """Print a note to stderr if no session of this name is recorded in this project.
 
-    This is no error, because a client may ask for the notices of a session that has just begun.
+    `given` is the name that an option has, or None. An unknown name is not an error, because a client may ask for the
+    notices of a session that has just begun.
     """
     if given is None:
         return

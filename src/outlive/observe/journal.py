@@ -139,7 +139,7 @@ def is_observed(path: str) -> bool:
 
 
 def _first_lines(path: str) -> list[bytes]:
-    """Return the complete lines at the beginning of a journal, and the text after them.
+    """Return the first complete lines of a journal, and the text after them.
 
     A journal is a file of observed changes. For a missing journal, the result is only an empty rest.
     """

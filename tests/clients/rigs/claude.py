@@ -55,7 +55,7 @@ class Claude(Rig):
         return Use("Read", {"file_path": str(path)})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """Return a call of Outlive's tool, with the server's name as a prefix."""
+        """Return a call of a tool of Outlive's MCP server. The tool's name has the name of the server as a prefix."""
         return Use(f"mcp__outlive__{name}", given)
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
@@ -73,7 +73,7 @@ class Claude(Rig):
         return self.ask(prompt, "--resume", self._session)
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """Return a command line with which the client asks for no permissions."""
+        """Return the command line of a session in a terminal that never asks the user for permission."""
         return [str(program("claude")), "--permission-mode", "bypassPermissions", *words, prompt]
 
     def come_back(self, session: str | None = None) -> Terminal:
@@ -81,7 +81,10 @@ class Claude(Rig):
         return self._at_a_terminal([*self.words_at_a_terminal("--resume"), session or self._session])
 
     def until_recorded(self, session: str, text: str) -> None:
-        """Wait until the transcript has a text. The text stays there if the client is killed."""
+        """Wait until the transcript contains a text.
+
+        A text in the transcript is kept even if the client is then killed.
+        """
         wait_until(lambda: text in next(self.home.glob(f".claude/projects/*/{session}.jsonl")).read_text(), text)
 
     def converse(self, *options: str, stdin: IO[str] | int = subprocess.PIPE) -> Conversation:

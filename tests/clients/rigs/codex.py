@@ -64,7 +64,7 @@ class Codex(Rig):
         return Use("exec_command", {"cmd": command})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """Return a call of a tool of Outlive, in the namespace that Codex gives to the server."""
+        """Return a call of a tool of Outlive's MCP server, whose name has the prefix that Codex gives to the server."""
         return Use(name, given, namespace="mcp__outlive")
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
@@ -83,12 +83,12 @@ class Codex(Rig):
         return self.ask(prompt, "resume", self._session)
 
     def is_cleared(self, terminal: Terminal) -> bool:
-        """Return whether the client has shown its greeting again.
+        """Return whether the client has shown its greeting a second time.
 
-        After a clear, the hooks of Codex run only at the next prompt.
+        After a clear, Codex calls no hook before the next prompt.
         """
         return terminal.screen.count(b"OpenAI Codex") > 1
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """Return a command line that keeps earlier output on the screen."""
+        """Return the command line of a session in a terminal whose earlier output stays on the screen."""
         return [str(program("codex")), "--no-alt-screen", *words, prompt]

@@ -30,7 +30,8 @@ class Gemini(Rig):
             "GOOGLE_GEMINI_BASE_URL": self.model.url,
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
             "GEMINI_CLI_NO_RELAUNCH": "true",
-            # Gemini CLI does not tell Outlive what its shell may do, so its user must allow launches by MCP.
+            # Gemini CLI does not tell Outlive which commands its shell tool may run. So the user must allow launches by
+            # MCP.
             "OUTLIVE_MCP_RUN": "on",
         }
 
@@ -53,7 +54,7 @@ class Gemini(Rig):
         return Use("read_file", {"file_path": str(path)})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """Return a call of Outlive's tool, with the server's name as a prefix."""
+        """Return a call of a tool of Outlive's MCP server. The tool's name has the name of the server as a prefix."""
         return Use(f"mcp_outlive_{name}", given)
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
@@ -79,5 +80,5 @@ class Gemini(Rig):
         return drawn > 1 and bool(list(self.bench.state.glob("*/hooks/*.begins")))
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """Return a command line with which the client asks for no permissions and stays open."""
+        """Return the command line of a session in a terminal that never asks the user for permission and stays open."""
         return [str(program("gemini")), "--yolo", "-m", "gemini-2.5-pro", *words, "-i", prompt]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class OpenClaw(Rig):
-    """OpenClaw, with a gateway that keeps running. Tests request turns over HTTP."""
+    """OpenClaw with a gateway that keeps running. Tests send HTTP requests to the gateway to start turns."""
 
     name = "openclaw"
     _token = "of-this-test-only"  # noqa: S105 - only this test can reach the gateway

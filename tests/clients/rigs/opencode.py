@@ -67,7 +67,7 @@ class OpenCode(Rig):
         return Use("read", {"filePath": str(path)})
 
     def tool(self, name: str, **given: Any) -> Use:
-        """Return a call of Outlive's tool, with the server's name as a prefix."""
+        """Return a call of a tool of Outlive's MCP server. The tool's name has the name of the server as a prefix."""
         return Use(f"outlive_{name}", given)
 
     def ask(self, prompt: str, *options: str, cwd: Path | None = None) -> subprocess.Popen[str]:
@@ -86,7 +86,7 @@ class OpenCode(Rig):
         return self.ask(prompt, "-s", self._session)
 
     def words_at_a_terminal(self, prompt: str, *words: str) -> list[str]:
-        """Return a command line that types a prompt into the client without sending it."""
+        """Return the command line that starts the client in a terminal with a prompt typed in, but not sent."""
         return [str(program(self.name)), *words, "--prompt", prompt]
 
     def serve(self) -> Server:
@@ -133,5 +133,5 @@ class Server:
         request = Request(  # noqa: S310 - the server has printed this address
             url, content, {"Content-Type": "application/json"}, method=method
         )
-        with urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310 - the same address
+        with urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310 - this address, too, was printed by the server
             return json.loads(answer.read() or b"null")

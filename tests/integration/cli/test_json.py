@@ -1,7 +1,4 @@
-"""`--json`: every command prints one document with the promised names.
-
-Row 58 of the acceptance scenarios.
-"""
+"""`--json`: every command prints one document with the documented fields. Row 58 of the acceptance scenarios."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ TASK_FIELDS = {
 
 
 def test_verbs_print_one_json_document(bench: Bench) -> None:
-    """Every document of a task has all promised fields."""
+    """Every command prints one JSON document, and every document of a task has all documented fields."""
     task = bench.launch("echo hi", "--session", "s-0")
     bench.ok("wait", task)
     notice = bench.show(task)["notices"][0]["id"]
@@ -62,10 +59,10 @@ def test_verbs_print_one_json_document(bench: Bench) -> None:
         "doctor": ("doctor", "--client", "gemini"),
         "uninstall": ("uninstall", "--client", "claude", "--dry-run"),
     }
-    # `hook` and `mcp` always exchange JSON with a client, and run until the client closes its end.
+    # `hook` and `mcp` always exchange JSON with a client, and run until the client closes its end of the connection.
     assert set(calls) == set(VERBS) - {"hook", "mcp"}
     for verb, words in calls.items():
-        settings = {"XDG_CONFIG_HOME": str(bench.root / "settings")}  # with the settings for `agent`
+        settings = {"XDG_CONFIG_HOME": str(bench.root / "settings")}  # a command that needs the settings for `agent`
         given = (verb, "--json", *words[1:]) if verb in ("run", "agent") else (*words, "--json")
         done = bench.run(*given, env=settings)
         assert done.stdout.count("\n") == 1, verb
@@ -81,7 +78,7 @@ def test_verbs_print_one_json_document(bench: Bench) -> None:
 
 @pytest.mark.parametrize("verb", [*VERBS, *ALIASES])
 def test_help_of_a_verb_names_its_options(bench: Bench, verb: str) -> None:
-    """`--help` prints the usage and every option, and each command has an example."""
+    """`--help` prints the usage and all options of a command, and gives an example."""
     printed = bench.ok(verb, "--help")
     command = load(verb)
     assert printed == help_text(command).strip()
@@ -90,7 +87,7 @@ def test_help_of_a_verb_names_its_options(bench: Bench, verb: str) -> None:
 
 
 def test_alias_is_the_same_command_as_its_verb(bench: Bench) -> None:
-    """`ps` is `list`, and `logs` is `output`."""
+    """`ps` prints the same as `list`, and `logs` the same as `output`."""
     task = bench.launch("echo hi")
     bench.ok("wait", task)
     assert bench.ok("logs", task) == bench.ok("output", task)

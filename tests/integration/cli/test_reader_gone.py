@@ -1,4 +1,4 @@
-"""Commands that block end when the reader of their output closes its pipe, terminal or connection."""
+"""Commands that wait end soon after the reader of their output has closed its pipe, terminal or connection."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def connection() -> tuple[int, int]:
 
 
 def ends_without_reader(bench: Bench, words: tuple[str, ...], ends: tuple[int, int], stdout: int | None = None) -> int:
-    """Close the reader's end of a command that blocks, and return the command's exit code."""
+    """Close the reader's end while a command waits, and return the command's exit code."""
     ours, theirs = ends
     command = subprocess.Popen(
         bench.command(*words), env=bench.env, cwd=bench.project, stdin=subprocess.DEVNULL,
@@ -71,7 +71,7 @@ def ends_without_reader(bench: Bench, words: tuple[str, ...], ends: tuple[int, i
 def test_blocking_command_ends_when_its_reader_has_gone(
     bench: Bench, verb: str, ends: Callable[[], tuple[int, int]]
 ) -> None:
-    """A command that blocks ends soon after its reader has gone. The task that it waits for continues to run."""
+    """A command that waits for a task ends soon after the reader of its output has gone. The task continues to run."""
     begin(bench, "s-1")
     task = bench.launch("sleep 600", "--session", "s-1")
     words = tuple(task if word == "TASK" else word for word in BLOCKING[verb])
@@ -82,7 +82,7 @@ def test_blocking_command_ends_when_its_reader_has_gone(
 
 
 def test_wait_with_stdout_in_a_file_ends_when_the_reader_of_stderr_has_gone(bench: Bench, tmp_path: Path) -> None:
-    """`wait` with stdout in a file, as in `ssh host 'outlive wait ID > file'`, exits with 4 when stderr is closed."""
+    """`wait` with stdout in a file, as in `ssh host 'outlive wait ID > file'`, exits with 4 if stderr is closed."""
     task = bench.launch("sleep 600")
     with (tmp_path / "out").open("w") as file:
         assert ends_without_reader(bench, ("wait", task), pipe(), file.fileno()) == 4

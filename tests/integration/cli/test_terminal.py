@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Terminal:
-    """A call of the command line on a terminal, with the text that the call wrote."""
+    """A run of the command line on a terminal, with the text that it has printed."""
 
     def __init__(self, bench: Bench, columns: int, *words: str, **env: str) -> None:
         self._pid, self._fd = pty.fork()
@@ -38,7 +38,7 @@ class Terminal:
         self.text = ""
 
     def read_until(self, text: str) -> None:
-        """Read until the call has written this text."""
+        """Read until the command has printed this text."""
         until = time.monotonic() + PATIENCE_S
         while text not in self.text:
             assert time.monotonic() < until, f"{text!r} never came: {self.text!r}"
@@ -55,7 +55,7 @@ class Terminal:
         return bool(part)
 
     def finish(self) -> int:
-        """Read to the end of the call, and return its exit code."""
+        """Read until the command ends, and return its exit code."""
         while self._read():
             pass
         os.close(self._fd)
@@ -64,7 +64,7 @@ class Terminal:
 
 @pytest.mark.parametrize("columns", [32, 60, 80, 120])
 def test_list_fits_the_terminal(bench: Bench, columns: int) -> None:
-    """No line is longer than the terminal is wide, with long and with double-width commands and output."""
+    """No line of `list` is wider than the terminal, even with long or double-width commands and output."""
     for text in ("echo " + "x" * 300, "echo 日本語のコマンド日本語のコマンド日本語のコマンド", "exit 3"):
         bench.run("wait", bench.launch(text))
     running = bench.launch("echo " + "long " * 60 + "; sleep 60")
@@ -78,7 +78,10 @@ def test_list_fits_the_terminal(bench: Bench, columns: int) -> None:
 
 
 def test_list_shows_the_last_output_line_of_running_tasks(bench: Bench) -> None:
-    """Empty lines are skipped, and a progress bar that redraws itself shows its last state."""
+    """`list` shows the last line of a running task's output that is not empty.
+
+    A progress bar is shown in its last state.
+    """
     running = bench.launch("echo first; printf 'a 10%%\\ra 90%%\\n\\n'; sleep 60")
     ended = bench.launch("echo over")
     bench.ok("wait", ended)
@@ -88,7 +91,7 @@ def test_list_shows_the_last_output_line_of_running_tasks(bench: Bench) -> None:
 
 
 def test_list_shows_commands_directories_and_what_queued_tasks_wait_for(bench: Bench) -> None:
-    """A queued task names the task and the lock that it waits for, and `--all` adds the project."""
+    """`list` names the task and the lock that a queued task waits for. With `--all`, `list` adds the project."""
     subprocess.run(["git", "init", "-q", str(bench.project)], check=True)
     (bench.project / "deep").mkdir()
     holder = bench.launch("sleep 60", "--lock", "l", "--description", "holds it", cwd=bench.project / "deep")
@@ -107,7 +110,7 @@ def test_list_shows_commands_directories_and_what_queued_tasks_wait_for(bench: B
 
 
 def test_list_shows_what_an_ended_task_left_running(bench: Bench) -> None:
-    """The line below an ended task names the process and its command."""
+    """If an ended task has left a process running, `list` shows the process and its command below the task."""
     task = bench.launch("sleep 61 & sleep 62 & echo started")
     bench.ok("wait", task)
     (below,) = (line for line in bench.ok("list").splitlines() if line.startswith("  > "))
@@ -117,7 +120,7 @@ def test_list_shows_what_an_ended_task_left_running(bench: Bench) -> None:
 
 
 def test_task_that_never_began_is_shown_without_effects_and_duration(bench: Bench) -> None:
-    """`show`, `cancel` and the notice say that the task had not begun."""
+    """If a command never began, `show`, `cancel` and the notice say so. They show neither effects nor a duration."""
     bench.launch("sleep 60", "--lock", "l")
     waiting = bench.launch("echo mine", "--lock", "l", "--session", "s-1")
     assert "touched   nothing, because the task has not begun" in bench.ok("show", waiting)
@@ -126,7 +129,7 @@ def test_task_that_never_began_is_shown_without_effects_and_duration(bench: Benc
 
 
 def test_error_follows_earlier_output_when_both_streams_are_one_file(bench: Bench) -> None:
-    """`install` without a terminal prints its changes first and then the error."""
+    """If stdout and stderr are one file, `install` without a terminal prints its changes first and then the error."""
     done = subprocess.run(
         bench.command("install", "--client", "claude"),
         env={**bench.env, "HOME": str(bench.project), "PYTHONUNBUFFERED": ""},
@@ -143,7 +146,7 @@ def test_error_follows_earlier_output_when_both_streams_are_one_file(bench: Benc
 
 
 def test_list_shows_durations_and_ages(bench: Bench) -> None:
-    """The columns TOOK and AGE have a number and a unit, not a time stamp."""
+    """`list` shows durations and ages as a number with a unit, and not as a time stamp."""
     bench.ok("wait", bench.launch("true"))
     head, row = bench.ok("list").splitlines()
     assert head.split() == ["ID", "STATE", "ENDING", "TOOK", "AGE", "IN", "WHAT"]
@@ -154,7 +157,10 @@ def test_list_shows_durations_and_ages(bench: Bench) -> None:
 
 @pytest.mark.parametrize("how", ["wait", "run --wait"])
 def test_wait_shows_its_progress_on_a_terminal(bench: Bench, how: str) -> None:
-    """A progress line has the task, the time and the last output, and is erased at the end."""
+    """On a terminal, `wait` shows a line with the task, the time and the last output.
+
+    At the end, it erases the line.
+    """
     command = "echo compiling; read x < gate; echo done"
     os.mkfifo(bench.project / "gate")
     if how == "wait":
@@ -169,7 +175,10 @@ def test_wait_shows_its_progress_on_a_terminal(bench: Bench, how: str) -> None:
 
 
 def test_wait_for_several_tasks_shows_how_many_are_left(bench: Bench) -> None:
-    """When a single task is left, its id and its last line of output are shown."""
+    """`wait` for several tasks shows how many are left.
+
+    For the last one, it shows the id and the last line of output.
+    """
     for name in "abc":
         os.mkfifo(bench.project / f"gate-{name}")
     tasks = [bench.launch(f"echo compiling {name}; read x < gate-{name}") for name in "abc"]
@@ -185,14 +194,14 @@ def test_wait_for_several_tasks_shows_how_many_are_left(bench: Bench) -> None:
 
 
 def test_run_wait_prints_no_empty_line_when_a_task_has_no_output(bench: Bench) -> None:
-    """After its timeout, `run --wait` prints only that the task still runs."""
+    """If a task has no output by the timeout, `run --wait` prints only that the task still runs."""
     done = bench.run("run", "--wait", "10ms", "sleep 60")
     assert done.returncode == 4
     assert done.stderr.startswith("still running after 10ms")
 
 
 def test_wait_shows_no_progress_without_a_terminal(bench: Bench) -> None:
-    """Programs that read the output get one line with the ending."""
+    """Without a terminal, `wait` prints one line with the ending and no progress. A program may read the output."""
     done = bench.run("wait", bench.launch("sleep 1.3"))
     assert done.stderr == ""
     assert done.stdout.count("\n") == 1
@@ -207,9 +216,9 @@ def test_help_of_every_command_has_an_example(bench: Bench) -> None:
 
 
 def test_group_options_mean_the_members_of_one_project(bench: Bench) -> None:
-    """`list`, `wait` and `cancel` with `--group` leave a group of the same name in another project alone.
+    """With `--group`, `list`, `wait` and `cancel` mean the group in their own project.
 
-    Row 55 of the acceptance scenarios.
+    Groups of the same name in other projects are left alone. Row 55 of the acceptance scenarios.
     """
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
@@ -229,7 +238,10 @@ def test_group_options_mean_the_members_of_one_project(bench: Bench) -> None:
 
 @pytest.mark.parametrize("verb", ["wait", "cancel"])
 def test_wait_and_cancel_refuse_a_group_without_members(bench: Bench, tmp_path: Path, verb: str) -> None:
-    """A mistyped group, or a group of another project, must not look like a group that has ended."""
+    """`wait` and `cancel` refuse a group that has no members, because its name may be mistyped.
+
+    Without the error, the call would look as if the group had ended.
+    """
     bench.run("wait", bench.launch("exit 1", "--group", "g"))
     for done in (bench.run(verb, "--group", "h"), bench.run(verb, "--group", "g", cwd=tmp_path)):
         assert (done.returncode, done.stdout) == (2, "")
@@ -238,9 +250,9 @@ def test_wait_and_cancel_refuse_a_group_without_members(bench: Bench, tmp_path: 
 
 
 def test_empty_list_names_the_group(bench: Bench) -> None:
-    """The message names the group, so that the user can see a mistyped name.
+    """If a group is empty, the message of `list` names it, so that the user sees a mistyped name.
 
-    Escape sequences are removed from the name.
+    Escape sequences in the name are removed.
     """
     bench.launch("true", "--group", "g")
     assert bench.ok("list", "--group", "h\x1b[2J").startswith("no tasks of the group h in this project")
@@ -249,7 +261,7 @@ def test_empty_list_names_the_group(bench: Bench) -> None:
 
 
 def test_wait_for_a_group_includes_members_that_join_later(bench: Bench) -> None:
-    """A member launches another member of the group while `wait --group` waits for it."""
+    """`wait --group` also waits for a member of the group that another member launches during the wait."""
     os.mkfifo(bench.project / "gate")
     inner = " ".join(bench.command("run", "--group", "g", "--", "sh", "-c", "'sleep 0.5; exit 7'"))
     first = bench.launch(f"read x < gate; {inner}", "--group", "g")
@@ -297,7 +309,7 @@ def test_list_of_commands_fits_eighty_columns(bench: Bench) -> None:
     ],
 )
 def test_mistyped_call_gets_a_hint_with_the_right_call(bench: Bench, words: tuple[str, ...], hint: str) -> None:
-    """The hint can be typed as it is printed. Nothing is launched."""
+    """A mistyped call launches nothing. Its error has a hint with the right call, which can be typed as printed."""
     done = bench.run(*words)
     assert done.returncode == 2
     assert hint in done.stderr
@@ -307,9 +319,9 @@ def test_mistyped_call_gets_a_hint_with_the_right_call(bench: Bench, words: tupl
 @pytest.mark.parametrize("words", [("extra",), ("--", "extra"), ("--", "--all")])
 @pytest.mark.parametrize("verb", ["list", "sweep", "audit", "gate", "inbox", "hand-off", "doctor", "uninstall", "mcp"])
 def test_command_without_arguments_refuses_them(bench: Bench, verb: str, words: tuple[str, ...]) -> None:
-    """The call is refused.
+    """A command that takes no arguments refuses them.
 
-    Otherwise, `list` with an id would print all tasks, and a user could take them for the result for this id.
+    Otherwise, `list ID` would print all tasks instead of this one.
     """
     done = bench.run(verb, *words)
     assert done.returncode == 2, done.stdout
@@ -317,7 +329,7 @@ def test_command_without_arguments_refuses_them(bench: Bench, verb: str, words: 
 
 
 def test_ids_may_stand_after_two_dashes(bench: Bench) -> None:
-    """After `--`, only `run` and `guard` take a command. Other commands take ids and texts there."""
+    """Ids and texts may follow after `--`. Only for `run` and `guard`, the words after `--` are a command."""
     other, task = bench.launch("sleep 60"), bench.launch("--stdin", "read line; echo got $line")
     bench.ok("send", task, "--", "--eof")
     bench.ok("wait", "--", task)
@@ -329,10 +341,7 @@ def test_ids_may_stand_after_two_dashes(bench: Bench) -> None:
 
 
 def test_run_suggests_a_shell_line_when_a_program_name_has_blanks(bench: Bench) -> None:
-    """The hint gives the words as one shell line.
-
-    `run -- 'make test'`, for example, searches for a program with a blank in its name.
-    """
+    """If a program's name contains a blank, as in `run -- 'make test'`, the hint shows the words as a shell line."""
     done = bench.run("run", "--", "echo 'a b' && true")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("""outlive run 'echo '"'"'a b'"'"' && true'""")
@@ -340,14 +349,17 @@ def test_run_suggests_a_shell_line_when_a_program_name_has_blanks(bench: Bench) 
 
 
 def test_invalid_since_gets_a_hint_with_valid_values(bench: Bench) -> None:
-    """The error's hint names durations first, because people use them most."""
+    """An invalid value of `--since` gets a hint with valid values.
+
+    Durations come first, because people use them most.
+    """
     done = bench.run("list", "--since", "yesterday")
     assert done.returncode == 2
     assert "hint: write a time span as 90s, 15m, 2h or 7d; or give seconds" in done.stderr
 
 
 def test_help_accepts_its_own_name(bench: Bench) -> None:
-    """`outlive help help` prints the same as `outlive help`, although `help` is no command."""
+    """`outlive help help` prints the same as `outlive help`."""
     assert bench.ok("help", "help") == bench.ok("help") == bench.ok()
 
 
@@ -357,16 +369,16 @@ def test_version_has_a_short_option(bench: Bench) -> None:
 
 
 def test_guard_takes_a_command_after_two_dashes(bench: Bench) -> None:
-    """The command needs no quotes, and a command together with paths is refused."""
+    """`guard` takes a command after `--`, without quotes. It refuses a call with a command and paths."""
     assert bench.ok("guard", "--", "git", "add", ".") == bench.ok("guard", "--command", "git add .")
     for words in (("guard",), ("guard", "--"), ("guard", "a", "--", "ls"), ("guard", "--command", "ls", "--", "ls")):
         assert bench.run(*words).returncode == 2, words
 
 
 def test_guard_refuses_a_command_without_two_dashes(bench: Bench) -> None:
-    """The call is refused.
+    """`guard` refuses the words of a command that do not follow `--`.
 
-    Otherwise, the words would be taken for paths that do not exist, and the answer would be `clear`.
+    Otherwise, it would take the words for paths that do not exist, and answer `clear`.
     """
     done = bench.run("guard", "git", "commit")
     assert (done.returncode, done.stdout) == (2, "")
@@ -378,7 +390,7 @@ def test_guard_refuses_a_command_without_two_dashes(bench: Bench) -> None:
 
 
 def test_wait_until_shows_the_end_of_the_output_when_no_line_matches(bench: Bench) -> None:
-    """The error output begins with the end of the task's output, which may show why the line did not come."""
+    """If no line matches, `wait --until` first prints the end of the task's output, which may show the reason."""
     task = bench.launch("echo address already in use; exit 1")
     done = bench.run("wait", task, "--until", "listening")
     assert done.returncode == 1

@@ -25,7 +25,10 @@ from outlive.hooks.clients import codex
     ],
 )
 def test_command_of_finds_the_subcommand_of_codex_by_its_place(words: str, command: str) -> None:
-    """`command_of` takes neither the value of an option nor a later word for the subcommand of Codex."""
+    """`command_of` finds the subcommand of Codex.
+
+    It is misled neither by the value of an option nor by a later word.
+    """
     assert codex.command_of(words.split()) == command
 
 

@@ -1,4 +1,4 @@
-"""What a hook imports, parses and writes when there is nothing to report."""
+"""Hooks do little work when there is nothing to report: what they import, parse and write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEAVY = {"json", "re", "argparse", "typing", "dataclasses", "subprocess", "colle
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolBatch", "UserPromptSubmit", "Stop", "SessionStart"])
 def test_hook_imports_no_heavy_module(bench: Bench, event: str) -> None:
-    """A hook imports no slow module. It runs at every use of a tool, and most of its time goes into imports."""
+    """A hook imports no slow module. Most of a hook's time is import time, and a hook runs at every use of a tool."""
     ended(bench)
     said(call(bench, "claude", "PostToolBatch"))
     said(call(bench, "claude", "PostToolBatch"))
@@ -55,7 +55,10 @@ def test_hook_imports_no_heavy_module(bench: Bench, event: str) -> None:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_session_start_calls_no_fsync_when_there_is_nothing_to_report(bench: Bench, tmp_path: Path) -> None:
-    """A start without a report calls no fsync. A power failure that loses the record also ends the session."""
+    """The start of a session without a report calls no fsync.
+
+    A power failure that loses the record also ends the session.
+    """
     said(call(bench, "claude", "SessionStart", source="startup"))
     log = tmp_path / "calls"
     payload = {"session_id": SESSION, "cwd": str(bench.project), "hook_event_name": "SessionStart", "source": "resume"}
@@ -79,7 +82,7 @@ def test_session_start_calls_no_fsync_when_there_is_nothing_to_report(bench: Ben
 
 
 def test_tool_hook_parses_no_command_while_running_tasks_changed_nothing(bench: Bench) -> None:
-    """While running tasks changed no file, a tool hook imports neither the effects nor the command parser."""
+    """If running tasks have changed no file, a tool hook does not import the code that parses commands."""
     launch(bench, until("go"))
     loaded = subprocess.run(
         [sys.executable, "-X", "importtime", *bench.command("hook", "claude", "PreToolUse")[1:]],

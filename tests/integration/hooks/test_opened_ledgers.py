@@ -1,6 +1,6 @@
-"""How often a hook process opens the ledger: at most once while its client waits.
+"""A hook process opens the ledger at most once while its client waits.
 
-The hook runs as it does for a client, but a class that records each opening replaces `apsw.Connection`.
+The hook runs as it does for a client, but a class that counts openings replaces `apsw.Connection`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ COMMAND = {"tool_name": "Bash", "tool_input": {"command": "git status"}}
     ],
 )
 def test_hook_opens_the_ledger_once_when_it_reports_an_ending(bench: Bench, event: str, fields: Any) -> None:
-    """A hook that reports an ending opens the ledger once for checking, settling, claiming and presenting."""
+    """A hook that reports an ending opens the ledger only once, although it checks, settles, claims and presents."""
     Hooked(bench, "SessionStart", source="startup")
     task = ended(bench, "echo new > file; exit 3")
     told = Hooked(bench, event, **fields)
@@ -105,9 +105,9 @@ def test_hook_opens_the_ledger_once_when_it_acknowledges_a_notice(bench: Bench, 
     ],
 )
 def test_hook_opens_the_ledger_at_most_once_while_a_task_runs(bench: Bench, event: str, fields: Any) -> None:
-    """While a task runs, a hook opens the ledger at most once at every other event.
+    """While a task runs, a hook opens the ledger at most once at each other event.
 
-    Detached processes of the hook are not counted.
+    Detached processes that the hook starts are not counted.
     """
     Hooked(bench, "SessionStart", source="startup")
     launch(bench, until("go"))
@@ -115,9 +115,9 @@ def test_hook_opens_the_ledger_at_most_once_while_a_task_runs(bench: Bench, even
 
 
 def test_hook_opens_the_ledger_once_more_when_it_forks_a_keeper(bench: Bench) -> None:
-    """A hook that forks a keeper opens the ledger a second time.
+    """A hook that starts a keeper opens the ledger twice.
 
-    It closes the ledger before the fork, because a keeper must not inherit it.
+    It closes the ledger before the fork, so that no keeper inherits it.
     """
     task = launch(bench, until("go"))
     bench.kill(task, "keeper", "witness")

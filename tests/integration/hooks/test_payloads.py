@@ -68,7 +68,7 @@ def test_hook_answers_every_recorded_payload(bench: Bench, client: str) -> None:
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
 def test_installed_events_are_known_to_the_hook(client: str) -> None:
-    """Every event that `install` writes into a configuration is known to the hook."""
+    """The hook knows every event that `install` writes into a configuration."""
     groups = [group for each in CLIENTS[client].groups("rewrite").values() for group in each]
     commands = [" ".join((hook["command"], *hook.get("args", ()))) for group in groups for hook in group["hooks"]]
     assert {each.partition(f" hook {client} ")[2].split()[0] for each in commands} <= set(MODULES[client].KINDS)
@@ -123,7 +123,10 @@ def test_hook_prints_one_line_when_the_payload_is_malformed(bench: Bench, payloa
 
 
 def test_hook_reads_a_payload_of_3_mb_and_refuses_one_of_17_mb(bench: Bench) -> None:
-    """The hook reads a payload of 3 MB, so the client gets no broken pipe. It refuses a payload of 17 MB."""
+    """The hook reads a payload of 3 MB completely, so that the client gets no broken pipe.
+
+    It refuses a payload of 17 MB.
+    """
     ended(bench)
     assert context(said(call(bench, "claude", "PostToolBatch", tool_calls=["x" * 3_000_000])))
     done = call(bench, "claude", "PostToolBatch", tool_calls=["x" * (17 << 20)])
@@ -141,7 +144,7 @@ def test_hook_reads_a_payload_of_3_mb_and_refuses_one_of_17_mb(bench: Bench) -> 
 def test_hook_reports_endings_when_another_field_has_a_lone_surrogate(
     bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
-    """If a field has a lone surrogate, which cannot be stored, the hook prints one line and reports the ending."""
+    """If a field has a lone surrogate, which cannot be encoded, the hook prints one line and reports the ending."""
     ended(bench)
     launch(bench, "sleep 60")
     done = call(bench, "claude", event, **fields)

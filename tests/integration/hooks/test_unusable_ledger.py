@@ -30,7 +30,7 @@ def _lose_ledger(bench: Bench) -> None:
 
 @pytest.mark.parametrize("event", ["Stop", "PostToolBatch", "UserPromptSubmit", "SessionStart"])
 def test_hook_restores_a_missing_ledger(bench: Bench, event: str) -> None:
-    """If the ledger is missing, a hook restores it, reports the ending, and says so on stderr."""
+    """If the ledger is missing, a hook restores it, reports the ending, and prints on stderr that it did."""
     failed = ended(bench, "exit 3")
     running = launch(bench, until("go"))
     _lose_ledger(bench)
@@ -43,7 +43,7 @@ def test_hook_restores_a_missing_ledger(bench: Bench, event: str) -> None:
 
 @pytest.mark.parametrize("how", ["without its fingerprint", "damaged"])
 def test_stop_hook_blocks_the_session_when_the_ledger_is_lost(bench: Bench, how: str) -> None:
-    """The stop hook reports an ending even if the ledger is damaged or missing."""
+    """If the ledger is damaged or missing, the stop hook still reports the ending, which keeps the session going."""
     task = ended(bench, "exit 3")
     _lose_ledger(bench)
     if how == "damaged":
@@ -77,7 +77,7 @@ def test_tool_hook_does_not_wait_until_a_lost_ledger_is_restored(bench: Bench) -
 
 EVERY = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolBatch", "Stop", "PreCompact", "SessionEnd")
 ALL_MODULES: dict[str, Any] = {**MODULES, "openclaw": openclaw, "cursor": cursor}
-# No client waits for the hook that wakes a session, so that hook may wait for a lock.
+# No client waits for the hook that wakes a session. So this hook may wait for a lock.
 WAITED_FOR = [
     (client, event) for client, each in ALL_MODULES.items() for event in each.KINDS if event.lower() != "wake"
 ]
@@ -98,12 +98,9 @@ def diagnosis(bench: Bench, client: str, event: str, *options: str, **fields: An
 
 
 def lock(bench: Bench) -> apsw.Connection:
-    """Lock the ledger against writers and readers.
-
-    In WAL mode, both statements are needed to keep readers out.
-    """
+    """Lock the ledger against writers and readers. In WAL mode, two statements are needed to lock readers out."""
     holder = apsw.Connection(bench.home.ledger)
-    holder.setbusytimeout(20_000)  # on a busy machine, the last writer may still have the ledger open
+    holder.setbusytimeout(20_000)  # On a busy machine, the last writer may still have the ledger open.
     for statement in ("PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE"):
         holder.execute(statement)
     return holder
@@ -127,7 +124,7 @@ def test_hook_does_not_wait_for_a_locked_ledger(bench: Bench, client: str) -> No
 
 
 def test_session_end_is_recorded_when_a_locked_ledger_is_released(bench: Bench, clients: Clients) -> None:
-    """If the ledger is locked, a detached process of the hook waits and records the session's end."""
+    """If the ledger is locked at a session's end, a detached process waits for the lock and records the end."""
     start: dict[str, Any] = {"source": "startup", "env": {"CLAUDE_PID": clients.start()}}
     said(call(bench, "claude", "SessionStart", **start))
     task = launch(bench, until("go"), "--foreground")
@@ -162,7 +159,7 @@ def test_hook_prints_one_line_when_the_ledger_is_damaged(bench: Bench, client: s
 
 
 def test_session_start_shows_a_damaged_ledger_to_the_user(bench: Bench) -> None:
-    """At a session's start, the answer tells the user of a damaged ledger, because clients do not show stderr."""
+    """At a session's start, the hook's answer tells the user that the ledger is damaged. Clients do not show stderr."""
     ended(bench)
     remove_ledger(bench).write_bytes(b"not a ledger" * 1000)
     done = call(bench, "claude", "SessionStart", source="startup")
@@ -171,7 +168,7 @@ def test_session_start_shows_a_damaged_ledger_to_the_user(bench: Bench) -> None:
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
 def test_hook_prints_one_line_when_the_ledger_is_no_regular_file(bench: Bench, make: Any) -> None:
-    """If the ledger's path is a directory or a pipe, the hook prints one line at every event."""
+    """If the ledger's path is a directory or a pipe, the hook prints one line on stderr at every event."""
     ended(bench)
     make(remove_ledger(bench))
     for client, event in WAITED_FOR:

@@ -1,4 +1,4 @@
-"""The home directory of a user whose clients the tests configure."""
+"""The home directory of a user, in which the tests configure clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPENCLAW = ("OPENCLAW_STATE_DIR", "OPENCLAW_CONFIG_PATH")
 
 @pytest.fixture
 def user(bench: Bench) -> Path:
-    """Return the home directory of a user."""
+    """Return the home directory of the user."""
     home = bench.root / "user"
     home.mkdir()
     bench.env["HOME"] = str(home)

@@ -1,4 +1,4 @@
-"""Installing and uninstalling: changes are shown before they are made, and uninstalling restores every byte."""
+"""Installing shows changes before it makes them, and uninstalling restores every byte."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from tests.support import Bench
 
-# For each client: the file that lists the tools of the guard, and the tools that an earlier version did not have.
+# For each client: the file that lists the tools before which the guard runs, and the tools that an earlier version left
+# out.
 NEWER = {
     "claude": (CLIENTS["claude"], "|Read|Grep|Glob"),
     "gemini": (CLIENTS["gemini"], "|read_file|grep_search|glob|list_directory"),
@@ -35,7 +36,7 @@ NEWER = {
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_uninstall_restores_every_byte_mode_and_directory(bench: Bench, user: Path, client: str) -> None:
-    """After installing and uninstalling, the user's configuration is as before."""
+    """After installing and uninstalling, the user's configuration has its former content, modes and directories."""
     settings(user, client).chmod(0o640)
     before = tree(user)
     install(bench, client)
@@ -46,7 +47,7 @@ def test_uninstall_restores_every_byte_mode_and_directory(bench: Bench, user: Pa
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_uninstall_removes_every_file_when_the_client_had_none(bench: Bench, user: Path, client: str) -> None:
-    """The files and directories that the installation created are removed."""
+    """If a client had no configuration, uninstalling removes every file and directory of the installation."""
     install(bench, client)
     assert (user / CLIENTS[client]).exists()
     bench.ok("uninstall", "--yes", "--client", client)
@@ -55,7 +56,7 @@ def test_uninstall_removes_every_file_when_the_client_had_none(bench: Bench, use
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_second_install_changes_nothing(bench: Bench, user: Path, client: str) -> None:
-    """All files stay the same, and uninstalling still restores the configuration byte for byte."""
+    """A second installation changes no file. Uninstalling then still restores every byte."""
     settings(user, client)
     before = tree(user)
     install(bench, client)
@@ -68,7 +69,7 @@ def test_second_install_changes_nothing(bench: Bench, user: Path, client: str) -
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_uninstall_keeps_edits_made_after_the_installation(bench: Bench, user: Path, client: str) -> None:
-    """The user's later edits stay, and only Outlive's entries are removed."""
+    """Uninstalling keeps the edits that the user made after the installation, and removes only Outlive's entries."""
     file = settings(user, client)
     install(bench, client)
     file.write_text(file.read_text().replace('"x"', '"y"'))
@@ -80,7 +81,7 @@ def test_uninstall_keeps_edits_made_after_the_installation(bench: Bench, user: P
 def test_uninstall_removes_only_entries_of_outlive_when_its_backups_are_gone(
     bench: Bench, user: Path, client: str
 ) -> None:
-    """Without a backup, the user's entries stay and Outlive's files are removed."""
+    """If the backups are gone, uninstalling removes only Outlive's entries and files."""
     file = settings(user, client)
     install(bench, client)
     shutil.rmtree(bench.state)
@@ -90,7 +91,7 @@ def test_uninstall_removes_only_entries_of_outlive_when_its_backups_are_gone(
 
 
 def test_uninstall_keeps_edits_made_between_two_installations(bench: Bench, user: Path) -> None:
-    """Uninstalling leaves the file as the user last edited it, without Outlive's entries."""
+    """If the user edits the file between two installations, uninstalling keeps these edits."""
     file = settings(user, "claude")
     install(bench, "claude")
     file.write_text(file.read_text().replace('"x"', '"y"'))
@@ -105,7 +106,10 @@ def test_uninstall_keeps_edits_made_between_two_installations(bench: Bench, user
 def test_install_updates_the_tools_of_an_older_installation(
     bench: Bench, user: Path, client: str, is_edited: bool
 ) -> None:
-    """Installing adds the missing tools. Uninstalling restores the state before the older installation."""
+    """Installing adds tools that an older installation lacks.
+
+    Uninstalling restores the state before the older installation.
+    """
     settings(user, client)
     before = tree(user)
     install(bench, client)
@@ -125,7 +129,7 @@ def test_install_updates_the_tools_of_an_older_installation(
 
 
 def test_install_dry_run_changes_nothing(bench: Bench, user: Path) -> None:
-    """`--dry-run` shows each change with the lines around it, and masks keys."""
+    """`install --dry-run` changes nothing. It shows each change with the lines around it, and masks keys."""
     key = "sk-ant-api03-" + "Ab3dEf6h" * 12
     settings(user, "claude", MINE.replace('"x"', f'"{key}"'))
     before = tree(user)
@@ -138,7 +142,7 @@ def test_install_dry_run_changes_nothing(bench: Bench, user: Path) -> None:
 
 
 def test_installed_hooks_call_the_script_isolated_and_by_absolute_path(bench: Bench, user: Path) -> None:
-    """Neither a directory nor a variable can replace the program that a hook calls."""
+    """Installed hooks call the script by its absolute path, so neither a directory nor a variable can replace it."""
     install(bench, "claude")
     found = json.loads((user / CLIENTS["claude"]).read_text())
     hooks = [hook for groups in found["hooks"].values() for group in groups for hook in group["hooks"]]
@@ -150,7 +154,10 @@ def test_installed_hooks_call_the_script_isolated_and_by_absolute_path(bench: Be
 
 
 def test_uninstall_removes_the_directories_of_an_interrupted_installation(bench: Bench, user: Path) -> None:
-    """Directories are recorded before they are created, so uninstalling finds and removes them."""
+    """Uninstalling removes directories that an interrupted installation created.
+
+    They are recorded before they are created.
+    """
     home, is_ours = open_home(bench.env), "ours".__eq__
     files = [whole(str(user / name), "ours", is_ours) for name in ("a/b/one", "c/two")]
     changes = plan_install(home, "some", files)
@@ -163,7 +170,7 @@ def test_uninstall_removes_the_directories_of_an_interrupted_installation(bench:
 
 
 def test_install_finds_the_clients_of_the_user(bench: Bench, user: Path) -> None:
-    """A client is found by its directory or by its program."""
+    """Installing finds a client by its directory or by its program."""
     bench.env["PATH"] = "/usr/bin:/bin"
     assert "no client was found" in bench.run("install").stderr
     (user / ".claude").mkdir()
@@ -178,7 +185,7 @@ def test_install_finds_the_clients_of_the_user(bench: Bench, user: Path) -> None
 def test_install_and_uninstall_change_nothing_when_there_is_no_terminal(
     bench: Bench, user: Path, verb: str, options: tuple[str, ...]
 ) -> None:
-    """Without a terminal and without `--yes`, the changes are shown, and the exit code is 2."""
+    """Without a terminal and `--yes`, installing and uninstalling only show their changes, and exit with 2."""
     path = settings(user, "claude")
     if verb == "uninstall":
         install(bench, "claude")
@@ -196,7 +203,7 @@ def test_install_and_uninstall_change_nothing_when_there_is_no_terminal(
 
 @pytest.mark.parametrize("broken", ["codex", "gemini"])
 def test_install_skips_a_client_that_cannot_be_installed(bench: Bench, user: Path, broken: str) -> None:
-    """Other clients are installed, and the output gives the reason for the skip."""
+    """If one client cannot be installed, the output gives the reason, and the other clients are installed."""
     bench.env["PATH"] = "/usr/bin:/bin"
     settings(user, "claude")
     if broken == "codex":
@@ -216,7 +223,7 @@ def test_install_skips_a_client_that_cannot_be_installed(bench: Bench, user: Pat
 
 
 def test_install_and_uninstall_name_only_the_clients_that_they_changed(bench: Bench, user: Path) -> None:
-    """For every other client, the output says that there is nothing to change."""
+    """The output names only clients that were changed. For the others it says that there is nothing to change."""
     bench.env["PATH"] = "/usr/bin:/bin"
     (user / ".claude").mkdir()
     (user / ".gemini").mkdir()
@@ -229,7 +236,7 @@ def test_install_and_uninstall_name_only_the_clients_that_they_changed(bench: Be
 
 
 def test_install_fails_when_the_only_client_cannot_be_installed(bench: Bench, user: Path) -> None:
-    """Installing exits with code 2, and stderr has the client's error."""
+    """If the only client cannot be installed, installing exits with 2, and stderr has the error."""
     bench.env["PATH"] = "/usr/bin:/bin"
     (user / ".codex").mkdir()
     done = bench.run("install", "--yes")

@@ -1,4 +1,4 @@
-"""Processes that die between fork and exec, for which no ending may be recorded."""
+"""Processes that die between fork and exec. No ending may be recorded for a command that did not begin."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="observed
 
 
 class Start:
-    """An observed command that is about to begin, with the files of its attempt."""
+    """A command that is about to begin, with the pipes, locks and files of its attempt."""
 
     def __init__(self, root: Path) -> None:
         self.home: Home = open_home({"OUTLIVE_HOME": str(root / "state")})
@@ -55,14 +55,17 @@ class Start:
         self.ran = root / "ran"
 
     def make_channels(self) -> None:
-        """Make the pipes and the listener in the keeper, so that they close with it."""
+        """Make the pipes and the listener for system calls in the keeper, so that they close when the keeper dies."""
         journal = os.open(self.files.effects, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self.shared_listener = SharedListener(journal, 0, keep_privileges=has_capability(SYS_ADMIN))
         self.voice, self._voice_write = os.pipe()
         self._begin_read, self.begin = os.pipe()
 
     def fork_witness(self) -> None:
-        """Fork the witness, which forks the command's process, and close the pipe ends of both processes."""
+        """Fork the witness, which forks the command's process.
+
+        Then close the pipe ends that belong to these two processes.
+        """
         assert self.held.lock is not None
         start = witness.Start(
             lock=self.held.lock,
@@ -85,14 +88,14 @@ class Start:
         os.close(self._begin_read)
 
     def is_over(self) -> bool:
-        """Return whether no process has the attempt's lock any more."""
+        """Return whether no process holds the attempt's lock any more."""
         lock = take(self.files)
         if lock is not None:
             os.close(lock)
         return lock is not None
 
     def ending(self) -> Evidence | None:
-        """Wait until no process has the attempt's lock, and return the recorded evidence."""
+        """Wait until no process holds the attempt's lock, and return the recorded evidence."""
         self.held.close()
         wait_until(self.is_over, "the end of every process that has the attempt's lock")
         fd = os.open(self.files.record, os.O_RDONLY)
@@ -109,7 +112,7 @@ def start(tmp_path: Path) -> Start:
 
 
 def keeper_that(life: Callable[[], object]) -> int:
-    """Fork a process that calls `life` and then kills itself, and return its pid."""
+    """Fork a process that calls `life` and then kills itself. Return its pid."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -120,12 +123,15 @@ def keeper_that(life: Callable[[], object]) -> int:
 
 
 def has_begun_falsely(seen: Evidence | None) -> bool:
-    """Return whether the evidence claims an ending of a command that never began."""
+    """Return whether the evidence has an ending although the command never began."""
     return seen is not None and (decide(seen, None).state != "lost" or seen.started != "no")
 
 
 def test_command_has_no_ending_when_its_keeper_dies_before_the_exec(start: Start) -> None:
-    """If the keeper is killed before it takes the listener, the command never begins, and has no ending."""
+    """If the keeper is killed before it takes the listener for system calls, the command never begins.
+
+    So the command has no ending.
+    """
 
     def live() -> None:
         start.make_channels()
@@ -140,7 +146,10 @@ def test_command_has_no_ending_when_its_keeper_dies_before_the_exec(start: Start
 
 
 def test_command_dies_when_keeper_and_witness_are_killed_during_its_exec(start: Start) -> None:
-    """The command's process dies, because no process is left that could answer the system call of its exec."""
+    """If keeper and witness are killed during the command's exec, the command's process dies.
+
+    No process is left that could answer the system call of the exec.
+    """
     said, say = os.pipe()
 
     def live() -> None:
@@ -162,7 +171,7 @@ def test_command_dies_when_keeper_and_witness_are_killed_during_its_exec(start: 
     assert os.read(said, 16) == b"asked"
     command = command_of(start.held.record)
     own = int((start.files.read_slot("process") or {})["witness"])
-    os.kill(own, signal.SIGSTOP)  # a running witness could answer the call before it is killed
+    os.kill(own, signal.SIGSTOP)  # A running witness could answer the call before it is killed.
     kill(keeper)
     kill(own)
     os.waitpid(keeper, 0)
@@ -175,7 +184,7 @@ def test_command_dies_when_keeper_and_witness_are_killed_during_its_exec(start: 
 
 
 def test_task_is_cancelled_when_its_cancel_prevents_the_start(bench: Bench) -> None:
-    """The keeper found the cancel before the command's exec, so the command never began, and the task is cancelled."""
+    """If the keeper finds a cancel before the exec, the command never begins, and the task is cancelled."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     files, launch = bench.files(task), bench.row(task).launch
@@ -191,7 +200,7 @@ def test_task_is_cancelled_when_its_cancel_prevents_the_start(bench: Bench) -> N
 
 
 def test_cancel_prevents_a_start_that_the_launcher_has_allowed(start: Start) -> None:
-    """If a stopped keeper finds the launcher's start signal and a cancel at once, the command does not begin."""
+    """If a stopped keeper finds the permission to start and a cancel together, the command does not begin."""
     around = Surroundings(environ={}, umask=0o077)
     plan = Plan(home=start.home, launch=values.launch(), files=start.files, surroundings=around)
     go, launcher = os.pipe()
@@ -201,7 +210,10 @@ def test_cancel_prevents_a_start_that_the_launcher_has_allowed(start: Start) -> 
 
 
 def test_lost_task_is_reported_as_never_begun_when_its_processes_died_at_the_start(bench: Bench) -> None:
-    """`inbox`, `show` and `list` say that the command never began, and `retry --lost` starts it."""
+    """If a task's processes died before the command began, `inbox`, `show` and `list` say so.
+
+    `retry --lost` starts the task.
+    """
     task = bench.launch("[ -e go ] || sleep 60", "--session", "s-1")
     bench.kill(task, "keeper", "witness", "command")
     forget_process(bench, task)
@@ -219,7 +231,10 @@ def test_lost_task_is_reported_as_never_begun_when_its_processes_died_at_the_sta
 
 
 def test_task_may_have_begun_when_a_power_failure_deleted_its_process_record(bench: Bench) -> None:
-    """The process record is not synced to disk, so `retry --lost` does not start the task again."""
+    """If a power failure deleted the record of the process, `retry --lost` refuses to start the task again.
+
+    The command may have begun, because this record is not synced to the disk.
+    """
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     forget_process(bench, task)
@@ -234,7 +249,7 @@ def test_task_may_have_begun_when_a_power_failure_deleted_its_process_record(ben
 def test_launcher_does_not_confirm_a_command_that_may_not_have_begun(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The launch raises `Unavailable` while it is not known whether the command has begun.
+    """A launch raises `Unavailable` if it is not known whether the command has begun.
 
     Keeper and witness have died, and the command's process lives but has not executed the command.
     """
@@ -271,14 +286,14 @@ def test_launcher_does_not_confirm_a_command_that_may_not_have_begun(
 
 
 def forget_process(bench: Bench, task: str) -> None:
-    """Clear the process slot of a task's record."""
+    """Clear the part of a task's record that names the command's process."""
     fd = os.open(bench.files(task).record, os.O_RDWR)
     record.clear_slot(fd, "process")
     os.close(fd)
 
 
 def test_self_test_process_ends_when_its_keeper_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process of the self-test releases the attempt's lock, and no ending is recorded."""
+    """If the keeper is killed, the process of its self-test releases the attempt's lock, and no ending is recorded."""
     monkeypatch.setattr(self_test, "_sees", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     pid = keeper_that(lambda: self_test.can_observe(start.home, keep_privileges=has_capability(SYS_ADMIN)))
     os.waitpid(pid, 0)
@@ -286,7 +301,7 @@ def test_self_test_process_ends_when_its_keeper_is_killed(start: Start, monkeypa
 
 
 def test_launcher_gives_up_when_its_keeper_does_not_confirm(start: Start) -> None:
-    """The keeper neither confirms the start nor exits, and the launcher returns `silent` after its timeout."""
+    """If the keeper neither confirms the start nor exits, the launcher returns `silent` after its timeout."""
     here, there = os.pipe()
 
     def live(*_: int) -> NoReturn:

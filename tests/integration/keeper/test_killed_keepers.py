@@ -45,7 +45,7 @@ def test_waiting_command_starts_a_new_keeper_when_the_keeper_dies(bench: Bench, 
 
 
 def test_new_keeper_ends_a_detached_child_of_the_task(bench: Bench) -> None:
-    """After the first keeper was killed, a cancel also ends a child with its own Unix session and no environment."""
+    """After the first keeper was killed, a cancel also ends a detached child without the task's environment."""
     hidden = "env -i setsid sh -c 'echo $$ > hidden; trap \"\" INT TERM HUP; while :; do sleep 0.3; done' & sleep 90"
     task = bench.launch(hidden)
     path = bench.project / "hidden"
@@ -85,7 +85,7 @@ def test_killed_task_is_lost_when_its_bundle_is_deleted(bench: Bench, deleted: s
 def test_cancel_of_an_outer_task_spares_an_inner_task_whose_keeper_was_killed(
     bench: Bench, shot: tuple[str, ...]
 ) -> None:
-    """A cancel of the outer task does not end the processes of an inner task. The inner task ends by itself."""
+    """If a task inside another task has lost its keeper, a cancel of the outer task does not end its processes."""
     inner_call = " ".join(bench.command("run", "--", "sh", "-c", "'while ! [ -e go ]; do sleep 0.05; done; exit 5'"))
     outer = bench.launch(f"{inner_call} > inner; sleep 60")
     path = bench.project / "inner"
@@ -96,7 +96,7 @@ def test_cancel_of_an_outer_task_spares_an_inner_task_whose_keeper_was_killed(
     assert is_alive(command)
     (bench.project / "go").touch()
     bench.run("wait", inner)
-    # Only newer kernels report the exit code of a process that is no child of the keeper.
+    # Only newer kernels report the exit code of a process to a keeper that is not its parent.
     assert bench.show(inner)["exit_code"] in ((5,) if shot == ("keeper",) else (5, None))
 
 

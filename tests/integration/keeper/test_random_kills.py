@@ -15,7 +15,7 @@ TASKS = 40
 
 
 def test_random_kills_leave_one_correct_ending_for_each_task(bench: Bench) -> None:
-    """Each task ran once, has one notice, and is failed with its own exit code or lost."""
+    """Each task ran once, has one notice, and is either failed with its own exit code or lost."""
     source = random.Random(20261115)
     script = "echo x >> ran-$OUTLIVE_TASK; sleep 0.{}; exit 3"
     with ThreadPoolExecutor(6) as pool:
@@ -40,7 +40,7 @@ def test_random_kills_leave_one_correct_ending_for_each_task(bench: Bench) -> No
 
 
 def _shoot(bench: Bench, luck: float) -> None:
-    """Kill the keeper or witness of this test that the random number `luck` selects."""
+    """Kill a keeper or witness of this test. The random number `luck` selects which one."""
     ours = [
         pid
         for pid in processes_named("outlive-keeper", "outlive-witness")

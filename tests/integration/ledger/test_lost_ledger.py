@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_keeper_leaves_a_damaged_ledger_to_the_next_command(bench: Bench) -> None:
-    """A keeper does not move a damaged ledger aside. The next command moves the ledger aside and reports this."""
+    """A keeper does not move a damaged ledger aside. The next command moves it aside and prints a warning."""
     task = bench.launch("while ! [ -e go ]; do sleep 0.05; done; exit 7")
     keeper = bench.keeper(task)
     for suffix in ("", "-wal", "-shm"):

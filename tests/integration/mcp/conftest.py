@@ -1,4 +1,4 @@
-"""A server over HTTP, which tests of several subjects use."""
+"""A server over HTTP for the tests of several subjects."""
 
 from __future__ import annotations
 

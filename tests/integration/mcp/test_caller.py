@@ -20,7 +20,7 @@ NO_SESSION = {"OUTLIVE_MCP_RUN": "on"}
 
 
 def test_http_server_does_not_assign_its_own_session_to_callers(bench: Bench) -> None:
-    """`inbox` does not use the session in the server's environment, which is the session that started the server."""
+    """`inbox` over HTTP does not use the session in the server's environment. This session started the server."""
     server = HttpServer(bench, {"CLAUDE_CODE_SESSION_ID": "claude-session-1"})
 
     async def steps() -> None:
@@ -34,7 +34,10 @@ def test_http_server_does_not_assign_its_own_session_to_callers(bench: Bench) ->
 
 
 def test_opencode_session_comes_from_an_argument_that_the_plugin_adds(bench: Bench) -> None:
-    """OpenCode's task belongs to the session in the argument. Calls of other clients with the argument are refused."""
+    """The plugin adds the session as an argument, and OpenCode's task belongs to it.
+
+    From other clients it is refused.
+    """
     given = {"command": "true", "outlive_session": "ses_e1ec439b9ffej0ojA8KPd8Zo6A"}
 
     async def steps() -> None:
@@ -49,7 +52,10 @@ def test_opencode_session_comes_from_an_argument_that_the_plugin_adds(bench: Ben
 
 
 def test_openclaw_project_comes_from_an_argument_that_the_plugin_adds(bench: Bench) -> None:
-    """OpenClaw starts all servers in one directory. With the argument, `list` shows the tasks of its own project."""
+    """The plugin adds the project as an argument, so `list` shows the tasks of this project.
+
+    OpenClaw starts all servers in one directory.
+    """
     other = bench.root / "other"
     other.mkdir()
     mine, theirs = bench.launch("true", cwd=other), bench.launch("true")
@@ -66,7 +72,10 @@ def test_openclaw_project_comes_from_an_argument_that_the_plugin_adds(bench: Ben
 
 
 def test_session_sees_its_own_tasks_in_other_projects(bench: Bench, clients: Clients) -> None:
-    """The tasks of its predecessor are visible too. Tasks of other sessions there are not visible."""
+    """A session sees its tasks in other projects, and those of the session that it continues.
+
+    It sees no other tasks there.
+    """
     other = bench.root / "other"
     other.mkdir()
     neighbours = bench.launch("sleep 600", "--session", "s-2", cwd=other)
@@ -126,7 +135,7 @@ def test_tasks_of_another_project_are_not_visible(bench: Bench) -> None:
 
 
 def test_server_takes_its_project_from_the_roots_of_the_client(bench: Bench) -> None:
-    """A server that was started outside the project asks its client for the roots."""
+    """A server that was started outside the project asks its client for the project's directory (MCP roots)."""
     task = bench.launch("true")
 
     async def roots(_: object) -> types.ListRootsResult:
@@ -141,7 +150,10 @@ def test_server_takes_its_project_from_the_roots_of_the_client(bench: Bench) -> 
 
 
 def test_server_serves_the_session_that_hooks_recorded_for_its_client(bench: Bench) -> None:
-    """The server finds the session by the client's process, because Gemini CLI names no session to its servers."""
+    """The server serves the session that hooks recorded for the client's process.
+
+    Gemini CLI names no session to its servers.
+    """
     begin(bench, "not-this-process", "--source", "startup")
     begin(bench, "gemini-session-1", "--pid", str(os.getpid()), "--source", "startup")
 
@@ -156,7 +168,10 @@ def test_server_serves_the_session_that_hooks_recorded_for_its_client(bench: Ben
 
 
 def test_server_inside_a_task_serves_the_session_of_its_client(bench: Bench) -> None:
-    """The session of the task counts only if neither the client nor its hooks name a session."""
+    """A server inside a task serves the session of its client.
+
+    The task's session counts only if no session is known.
+    """
     inside = {**NO_SESSION, **environ_of_task({}, "t1", "parent")}
 
     async def steps() -> None:
@@ -177,7 +192,7 @@ def test_server_inside_a_task_serves_the_session_of_its_client(bench: Bench) -> 
 
 
 def test_server_serves_the_successor_when_its_session_was_cleared(bench: Bench, clients: Clients) -> None:
-    """A client that clears its session keeps its server, and the server then serves the new session."""
+    """If a client clears its session, its server serves the new session."""
     pid = clients.start()
     begin(bench, "claude-session-1", "--pid", pid)
     task = bench.launch("true", "--session", "claude-session-1")

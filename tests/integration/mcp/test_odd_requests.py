@@ -19,7 +19,7 @@ _LONGEST_ANSWER_S = 20
 
 
 def test_server_answers_other_calls_while_many_calls_wait(bench: Bench) -> None:
-    """Launching and cancelling are answered although 160 calls wait for tasks."""
+    """While 160 calls wait for tasks, the server still launches and cancels tasks."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -38,7 +38,7 @@ def test_server_answers_other_calls_while_many_calls_wait(bench: Bench) -> None:
                 for _ in range(_CROWD):
                     crowd.start_soon(wait)
                     crowd.start_soon(read)
-                await client.call_tool("list", {})  # sent after all the calls that wait
+                await client.call_tool("list", {})  # a call that is sent after all the calls that wait
                 with anyio.fail_after(_LONGEST_ANSWER_S):
                     document_of(await client.call_tool("run", {"command": "true", "wait": "10s"}))
                     assert (await ask(client, "tasks/cancel", taskId=other))["status"] == "cancelled"
@@ -60,7 +60,7 @@ def test_server_answers_other_calls_while_many_calls_wait(bench: Bench) -> None:
 def test_tool_answers_with_an_error_when_its_arguments_make_no_sense(
     bench: Bench, tool: str, given: dict[str, Any], told: str
 ) -> None:
-    """The error names the caller's mistake, and no further task is launched."""
+    """If the arguments of a tool make no sense, the answer is an error that names the mistake. No task is launched."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -75,7 +75,7 @@ def test_tool_answers_with_an_error_when_its_arguments_make_no_sense(
 
 
 def test_task_requests_are_refused_as_invalid_when_their_parameters_make_no_sense(bench: Bench) -> None:
-    """The error code says that the parameters are invalid, and no task is launched."""
+    """If the parameters of a task request make no sense, the error code says so, and no task is launched."""
     asked: list[tuple[str, dict[str, Any]]] = [
         ("tasks/list", {"cursor": cursor}) for cursor in ("x", "-1", "9" * 30, "9" * 5000)
     ]
@@ -96,7 +96,7 @@ def test_task_requests_are_refused_as_invalid_when_their_parameters_make_no_sens
 
 
 def test_run_tool_is_refused_when_after_names_a_task_of_another_project(bench: Bench) -> None:
-    """`after` and `after_any` accept tasks of the caller's project only."""
+    """The tool `run` refuses a task of another project in `after` and `after_any`."""
     other = bench.root / "other"
     other.mkdir()
 

@@ -28,7 +28,7 @@ CODEX_BOXED = {"x-codex-turn-metadata": {"session_id": "codex-session-1", "sandb
 def test_run_tool_is_refused_when_the_clients_shell_may_be_restricted(
     bench: Bench, env: dict[str, str], meta: dict[str, Any] | None, why: str
 ) -> None:
-    """The error gives the reason and the next step, and no task is launched."""
+    """`run` is refused if the client's shell may be restricted. The error gives the reason and the next step."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy", env) as client:
@@ -46,7 +46,7 @@ def test_run_tool_is_refused_when_the_clients_shell_may_be_restricted(
 
 
 def test_run_tool_is_refused_over_http(bench: Bench) -> None:
-    """The tool launches no task, because the server does not know which client calls."""
+    """`run` is refused over HTTP, because the server does not know which client calls."""
     server = HttpServer(bench)
 
     async def steps() -> None:
@@ -60,7 +60,10 @@ def test_run_tool_is_refused_over_http(bench: Bench) -> None:
 
 
 def test_run_tool_launches_for_codex_in_its_session_and_directory(bench: Bench) -> None:
-    """Session, sandbox and directory come with each call. In this test, the sandbox is off."""
+    """For Codex, `run` launches a task in the session and directory that Codex sends with each call.
+
+    Codex also sends its sandbox setting. In this test, the sandbox is off.
+    """
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     meta = {**CODEX_FREE, "codex/sandbox-state-meta": {"sandboxCwd": elsewhere.as_uri()}}
@@ -76,7 +79,10 @@ def test_run_tool_launches_for_codex_in_its_session_and_directory(bench: Bench) 
 
 
 def test_run_tool_launches_for_claude_unless_settings_restrict_its_shell(bench: Bench) -> None:
-    """The task gets the session and the project of the server's environment."""
+    """For Claude Code, `run` launches a task unless settings restrict the client's shell.
+
+    The task gets the session and the project from the server's environment.
+    """
     claude = types.Implementation(name="claude-code", version="2.1.325")
     home = bench.root / "home"
     env = {
@@ -108,7 +114,7 @@ def test_run_tool_launches_for_claude_unless_settings_restrict_its_shell(bench: 
 
 
 def test_retry_tool_is_refused_when_the_run_tool_is_refused(bench: Bench) -> None:
-    """No second attempt is started, because a retry launches a command, as `run` does."""
+    """Where `run` is refused, `retry` is refused, too, because it also launches a command."""
     task = bench.launch("true")
     bench.ok("wait", task)
 

@@ -1,4 +1,4 @@
-"""The resources of the MCP server: outputs of tasks, and messages to subscribers when they grow."""
+"""The MCP server gives outputs of tasks as resources, and sends messages to subscribers when the outputs grow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def test_subscriber_is_notified_when_an_output_grows(bench: Bench) -> None:
-    """A client of the older protocol that has sent `resources/subscribe` is notified."""
+    """If a client of the older protocol has sent `resources/subscribe`, it is notified when the output grows."""
     task = bench.launch(f"{until('one')}; echo 1; {until('two')}; echo 2")
     uri = f"outlive://task/{task}/output"
     told: list[str] = []
@@ -48,7 +48,7 @@ def test_subscriber_is_notified_when_an_output_grows(bench: Bench) -> None:
 
 
 def test_resource_that_does_not_exist_is_neither_read_nor_subscribed_to(bench: Bench) -> None:
-    """Reading and subscribing fail with one error, so no subscriber waits forever."""
+    """Reading or subscribing to a resource that does not exist fails at once, so no subscriber waits forever."""
     other = bench.root / "other"
     other.mkdir()
     foreign = bench.launch("true", cwd=other)
@@ -67,7 +67,7 @@ def test_resource_that_does_not_exist_is_neither_read_nor_subscribed_to(bench: B
 
 
 def test_listener_is_notified_when_an_output_grows(bench: Bench) -> None:
-    """A client of the newer protocol that has sent `subscriptions/listen` is notified."""
+    """If a client of the newer protocol has sent `subscriptions/listen`, it is notified when the output grows."""
     task = bench.launch(f"{until('one')}; echo 1; {until('two')}")
     uri = f"outlive://task/{task}/output"
 

@@ -36,7 +36,7 @@ def client(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Outlive:
 
 
 def test_client_runs_a_task_and_reads_its_result(client: Outlive) -> None:
-    """The task has its state, exit code and output, and the client finds it by the beginning of its id."""
+    """A client runs a task, finds it by the beginning of its id, and reads its state, exit code and output."""
     task = client.run("echo hello; exit 3", description="greet")
     assert task.wait().state == "failed"
     assert (task.exit_code, task.signal, task.reason) == (3, None, None)
@@ -48,13 +48,16 @@ def test_client_runs_a_task_and_reads_its_result(client: Outlive) -> None:
 
 
 def test_run_records_the_paths_that_a_task_will_touch(client: Outlive, bench: Bench) -> None:
-    """`touches` accepts strings and `Path` objects. Relative paths start at the task's directory."""
+    """`run(touches=...)` records the paths that the task will touch, given as strings or `Path` objects.
+
+    Relative paths start at the task's directory.
+    """
     task = client.run("true", touches=["a", bench.root / "b"]).wait()
     assert bench.row(task.id).launch.touches == (str(bench.project / "a"), str(bench.root / "b"))
 
 
 def test_wait_returns_when_its_timeout_is_over(client: Outlive) -> None:
-    """The task still runs after the timeout, and can then be cancelled."""
+    """`wait` returns when its timeout is over. The task still runs, and can be cancelled."""
     task = client.run(["sleep", "30"])
     assert not task.wait(timeout=0.05).has_ended
     assert not client.wait(task, timeout=timedelta(milliseconds=10))
@@ -63,7 +66,10 @@ def test_wait_returns_when_its_timeout_is_over(client: Outlive) -> None:
 
 
 def test_run_raises_and_records_the_task_when_its_program_is_missing(client: Outlive) -> None:
-    """The exception `NotStarted` names the recorded task, and an unknown id raises `UnknownTask`."""
+    """If the program is missing, `run` raises `NotStarted`, which names the recorded task.
+
+    An unknown id raises `UnknownTask`.
+    """
     with pytest.raises(NotStarted) as caught:
         client.run(["no-such-program"])
     assert client.task(caught.value.task).reason == "not_started"
@@ -72,7 +78,7 @@ def test_run_raises_and_records_the_task_when_its_program_is_missing(client: Out
 
 
 def test_retry_needs_an_ended_task(client: Outlive) -> None:
-    """A retry is a new attempt of the ended task, and retrying a running task raises `Conflict`."""
+    """`retry` starts a new attempt of an ended task. For a running task, it raises `Conflict`."""
     task = client.run("exit 5")
     task.wait()
     task.retry().wait()
@@ -83,13 +89,13 @@ def test_retry_needs_an_ended_task(client: Outlive) -> None:
 
 
 def test_follow_yields_every_byte_of_the_output(client: Outlive) -> None:
-    """`Task.follow` yields output until the task has ended."""
+    """`Task.follow` yields every byte of the output, until the task has ended."""
     task = client.run("for i in 1 2 3; do echo $i; sleep 0.05; done")
     assert b"".join(task.follow()) == b"1\n2\n3\n"
 
 
 def test_command_gets_the_surroundings_of_the_call(client: Outlive, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command has the program's environment, umask and limits at this call of `run`, not at an earlier one."""
+    """A command has the environment, umask and limits that the program has at the call of `run`."""
     import resource
 
     client.run("true").wait()
@@ -106,7 +112,7 @@ def test_command_gets_the_surroundings_of_the_call(client: Outlive, monkeypatch:
 
 
 def test_launching_does_not_fork_the_calling_program(bench: Bench) -> None:
-    """At-fork hooks of the program are not called, although tasks are launched while twenty threads run."""
+    """Launching a task does not fork the program: its at-fork hooks are not called. Twenty threads run meanwhile."""
     script = """
 import os, threading, json
 forks = []
@@ -129,7 +135,7 @@ stop.set()
 
 
 def test_import_starts_no_thread_and_loads_no_event_loop(bench: Bench) -> None:
-    """`import outlive` loads neither asyncio nor apsw."""
+    """`import outlive` starts no thread, and imports neither asyncio nor apsw."""
     script = (
         "import sys, threading, outlive;"
         "print(threading.active_count(), 'asyncio' in sys.modules, 'apsw' in sys.modules)"
@@ -139,7 +145,10 @@ def test_import_starts_no_thread_and_loads_no_event_loop(bench: Bench) -> None:
 
 
 def test_eight_threads_launch_tasks_at_once(client: Outlive) -> None:
-    """Each thread's task ends with its own exit code, although all threads share one spawner."""
+    """Eight threads launch tasks at the same time, and each task ends with its own exit code.
+
+    All threads use one spawner, a helper process that launches the tasks.
+    """
     ended: list[int | None] = []
 
     def launch(code: int) -> None:
@@ -154,18 +163,21 @@ def test_eight_threads_launch_tasks_at_once(client: Outlive) -> None:
 
 
 def test_next_launch_works_when_the_spawner_is_killed(client: Outlive) -> None:
-    """The task that runs already and the next task both end with their own exit codes."""
+    """If the helper process that launches tasks is killed, the running task and the next one end as usual."""
     first = client.run("sleep 0.5; exit 6")
     child = int(sdk._spawner.ask({"verb": "who"})[0])
     kill(child)
     wait_until(lambda: not is_alive(child), "the spawner's end")
-    second = client.run("exit 7")  # the killed spawner had no request, so the launch raises no error
+    second = client.run("exit 7")  # The killed helper process had no request to answer, so the launch raises no error.
     assert first.wait().exit_code == 6
     assert second.wait().exit_code == 7
 
 
 def test_spawner_ends_with_its_program_but_tasks_run_on(bench: Bench) -> None:
-    """The task that the program launched ends later with its own exit code."""
+    """When the program ends, the helper process that launched its tasks ends, too.
+
+    The program's task continues, and ends with its own exit code.
+    """
     script = (
         "from outlive import Outlive\nfrom outlive.sdk import outlive as sdk\n"
         "t = Outlive().run('sleep 0.5; exit 8'); print(t.id, sdk._spawner.ask({'verb': 'who'})[0])"
@@ -180,7 +192,7 @@ def test_spawner_ends_with_its_program_but_tasks_run_on(bench: Bench) -> None:
 
 
 def test_output_reads_any_attempt(client: Outlive) -> None:
-    """`Task.output` reads the newest attempt by default, and an attempt that does not exist raises `UserError`."""
+    """`Task.output` reads the newest attempt or any other. An attempt that does not exist raises `UserError`."""
     task = client.run("echo x >> tries; wc -l < tries; [ $(wc -l < tries) -ge 2 ]", retries=1).wait()
     assert (task.output(), task.output(attempt=1), task.output(attempt=2)) == (b"2\n", b"1\n", b"2\n")
     with pytest.raises(UserError):
@@ -188,7 +200,7 @@ def test_output_reads_any_attempt(client: Outlive) -> None:
 
 
 def test_run_takes_a_single_text_as_one_name(client: Outlive) -> None:
-    """A string given for `locks`, `after` or `touches` is one name, not a list of its letters."""
+    """A single string for `locks`, `after` or `touches` is taken as one name, and not as a list of letters."""
     holder = client.run("sleep 60", locks="gpu")
     second = client.run("true", locks=["gpu"], queue_timeout=0.1)
     assert second.wait().reason == "queue_timeout"
@@ -207,14 +219,14 @@ def test_run_takes_a_single_text_as_one_name(client: Outlive) -> None:
     ],
 )
 def test_run_raises_user_error_when_an_argument_has_the_wrong_type(client: Outlive, wrong: dict[str, Any]) -> None:
-    """The error message names the argument."""
+    """If an argument of `run` has the wrong type, `run` raises `UserError`, whose message names the argument."""
     with pytest.raises(UserError, match=next(iter(wrong))):
         client.run("true", **wrong)
 
 
 @pytest.mark.parametrize("env", [{"A=B": "c"}, {"": "c"}, {"A\0": "c"}, {"A": "c\0"}, {"A": None}])
 def test_run_refuses_invalid_environment_variables(client: Outlive, env: dict[str, Any]) -> None:
-    """A name or value that the kernel cannot pass on raises `UserError` before anything is launched."""
+    """An environment variable that the kernel cannot pass on raises `UserError`, and nothing is launched."""
     with pytest.raises(UserError, match="environment variable"):
         client.run("true", env=env)
     assert client.tasks() == []
@@ -222,7 +234,7 @@ def test_run_refuses_invalid_environment_variables(client: Outlive, env: dict[st
 
 @pytest.mark.root
 def test_task_gets_no_privileges_that_its_program_has_dropped(bench: Bench) -> None:
-    """The program sets `no_new_privs` after its first launch. Its second task has the flag too."""
+    """If a program sets `no_new_privs` after its first launch, its next task has the flag, too."""
     script = """
 import os
 from outlive import Outlive
@@ -250,7 +262,7 @@ CHANGES_OF_PLACE = {
 @pytest.mark.root
 @pytest.mark.parametrize("change", CHANGES_OF_PLACE.values(), ids=CHANGES_OF_PLACE)
 def test_task_has_the_root_network_and_priority_of_its_program(bench: Bench, tmp_path: Path, change: str) -> None:
-    """The program changes its root, network, priority or processors, and its next task has the change, too."""
+    """If a program changes its root, network, priority or processors, its next task has the change, too."""
     jail = tmp_path / "jail"
     jail.mkdir()
     script = f"""
@@ -273,7 +285,7 @@ assert o.run(look).wait().output() == own(), "after"
 
 
 def test_foreground_task_ends_when_its_program_is_killed(bench: Bench) -> None:
-    """The foreground task of the killed program ends, and its background task runs on."""
+    """If the program is killed, its foreground task ends, and its background task continues."""
     script = (
         "from outlive import Outlive\nimport time\no = Outlive()\n"
         "print(o.run('sleep 60', foreground=True).id, o.run('sleep 60').id, flush=True); time.sleep(60)"
@@ -292,7 +304,7 @@ def test_foreground_task_ends_when_its_program_is_killed(bench: Bench) -> None:
 
 
 def test_async_client_waits_for_many_tasks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coroutines launch, await, cancel and list tasks, and an invalid state raises `UserError`."""
+    """Coroutines can launch, await, cancel and list many tasks. An invalid state raises `UserError`."""
     monkeypatch.chdir(bench.project)
 
     async def main() -> list[int | None]:
@@ -315,7 +327,10 @@ def test_async_client_waits_for_many_tasks(bench: Bench, monkeypatch: pytest.Mon
 def test_client_works_when_the_current_directory_is_deleted(
     client: Outlive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The program can wait for its task and launch with another `cwd`, and a launch without one raises."""
+    """If the working directory was deleted, a program can wait, and can launch with `cwd`.
+
+    A launch without `cwd` raises.
+    """
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     task = client.run("exit 3")
@@ -327,7 +342,7 @@ def test_client_works_when_the_current_directory_is_deleted(
 
 
 def test_client_leaks_no_descriptors(client: Outlive) -> None:
-    """After five launches the program has as many descriptors open as before."""
+    """After five launches, the program has as many file descriptors open as before."""
     client.run("true").wait()
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
@@ -341,18 +356,18 @@ def test_client_leaks_no_descriptors(client: Outlive) -> None:
 
 
 def test_clients_close_the_ledger_when_they_are_collected(client: Outlive, bench: Bench) -> None:
-    """Five clients with one launch each leave no descriptors open after garbage collection."""
+    """After five clients were garbage collected, the program has no file of the ledger open any more."""
     client.run("true").wait()
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         Outlive(home=str(bench.state)).run("true").wait()
     gc.collect()
-    # SQLite keeps a file open while another connection of the process has a lock on it.
+    # SQLite keeps a file open while another connection of the process has a lock on this file.
     assert len(os.listdir("/proc/self/fd")) <= before + 2
 
 
 def test_session_object_works_as_the_session_commands(client: Outlive) -> None:
-    """A program begins a session, reads and acknowledges its notices, asks the gate and ends the session."""
+    """A program can begin a session, read and acknowledge its notices, ask the gate, and end the session."""
     session = client.session("s-1")
     assert session.begin(client="mine", pid=os.getpid()) == {
         "running": [], "ended": [], "lost": [], "earlier_more": 0, "told_lately": [], "elsewhere": 0,
@@ -384,16 +399,13 @@ def test_session_object_works_as_the_session_commands(client: Outlive) -> None:
 
 
 def test_tasks_refuses_an_unknown_state(client: Outlive) -> None:
-    """`tasks` raises `UserError`.
-
-    With an empty list, a program would conclude that no task has the state.
-    """
+    """For an unknown state, `tasks` raises `UserError`. An empty list would look as if no task had the state."""
     with pytest.raises(UserError, match="'finished' is not a state of a task"):
         client.tasks(state=["failed", "finished"])  # type: ignore[list-item]
 
 
 def test_second_begin_of_a_session_returns_all_fields(client: Outlive) -> None:
-    """The second hand-off has an empty text, but the same fields as the first."""
+    """If a session begins again, the second hand-off has the same fields as the first, and an empty text."""
     first, second = (client.session("s-1").begin() for _ in range(2))
     assert second["text"] == ""
     assert first.keys() == second.keys()
@@ -406,7 +418,7 @@ def public_methods(kind: type) -> dict[str, inspect.Signature]:
 
 
 def parameters(signature: inspect.Signature) -> list[tuple[str, object, object, object]]:
-    """Return the parameters of a method without `self`."""
+    """Return the parameters of a method, without `self`."""
     return [
         (each.name, each.default, each.annotation, each.kind if each.name != "task" else None)
         for each in list(signature.parameters.values())[1:]
@@ -415,7 +427,7 @@ def parameters(signature: inspect.Signature) -> list[tuple[str, object, object, 
 
 @pytest.mark.parametrize(("sync", "asynchronous"), [(Outlive, AsyncOutlive), (Session, AsyncSession)])
 def test_async_class_has_every_method_with_the_same_parameters(sync: type, asynchronous: type) -> None:
-    """Names, defaults and types of the parameters are the same in the class and in its async counterpart."""
+    """The async class has every method of the class, with the same names, defaults and types of parameters."""
     given, found = public_methods(sync), public_methods(asynchronous)
     assert not given.keys() - found.keys()
     assert {name: parameters(each) for name, each in given.items()} == {name: parameters(found[name]) for name in given}
@@ -423,7 +435,10 @@ def test_async_class_has_every_method_with_the_same_parameters(sync: type, async
 
 
 def test_async_client_has_every_method_of_a_task() -> None:
-    """The async client takes the task as the first argument, then the same parameters as the method."""
+    """The async client has every method of a task.
+
+    Its first parameter is the task, and the others are those of the method.
+    """
     given, found = public_methods(Task), public_methods(AsyncOutlive)
     for name in given.keys() - {"as_dict", "open_done", "wait", "cancel"}:
         first, *others = parameters(found[name])
@@ -432,7 +447,10 @@ def test_async_client_has_every_method_of_a_task() -> None:
 
 
 def test_async_follow_yields_output_and_notices_and_can_be_closed(client: Outlive, bench: Bench) -> None:
-    """A notice that was yielded is pending again if the follower is closed before the next one."""
+    """`AsyncOutlive.follow` yields output and notices. A notice counts as read only when the next one is requested.
+
+    If the iterator is closed before that, the notice is pending again.
+    """
 
     async def main() -> None:
         asynchronous = AsyncOutlive(home=str(bench.state))
@@ -471,7 +489,7 @@ def check_document(kind: Any, found: object, where: str) -> None:
 
 
 def test_documents_of_a_task_and_its_session_match_their_types(client: Outlive, bench: Bench) -> None:
-    """The documents are those of a task with effects, its notices, the gate and two hand-offs."""
+    """The JSON documents of a task, its notices, the gate and two hand-offs have the fields of their types."""
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "as committed\n"})
     session = client.session("s-1")
@@ -493,7 +511,7 @@ def test_documents_of_a_task_and_its_session_match_their_types(client: Outlive, 
 
 
 def test_documents_with_changes_by_other_processes_match_their_types(client: Outlive, bench: Bench) -> None:
-    """The documents contain drift, a group, a queued task, an adopted process and a window."""
+    """JSON documents with changes by others, a group, a queued or an adopted task have the fields of their types."""
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "as committed\n"})
     session = client.session("s-1")
@@ -530,7 +548,7 @@ def test_documents_with_changes_by_other_processes_match_their_types(client: Out
 
 
 def test_client_logs_a_restored_ledger(client: Outlive, bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    """The ledger is deleted while the program runs, and its next call finds the task and logs a message."""
+    """If the ledger is deleted, the program's next call restores it, finds the task and logs a message."""
     task = client.run("exit 3").wait()
     for suffix in ("", "-wal", "-shm"):
         Path(bench.home.ledger + suffix).unlink(missing_ok=True)
@@ -540,6 +558,9 @@ def test_client_logs_a_restored_ledger(client: Outlive, bench: Bench, caplog: py
 
 
 def test_task_reports_whether_its_key_started_it(client: Outlive) -> None:
-    """A launch with the key of a succeeded task starts nothing. The key of a failed task starts it again."""
+    """A task says whether its key has started it.
+
+    The key of a succeeded task starts nothing, that of a failed task does.
+    """
     assert [client.run("true", key="a").wait().was_started for _ in range(2)] == [True, False]
     assert [client.run("exit 3", key="b").wait().was_started for _ in range(2)] == [True, True]

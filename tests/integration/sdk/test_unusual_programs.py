@@ -44,10 +44,10 @@ def test_sdk_refuses_invalid_options(bench: Bench, monkeypatch: pytest.MonkeyPat
 def test_sdk_launches_after_the_program_replaced_the_spawners_descriptor(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a program replaces the descriptor of the spawner's socket, the next launch starts another spawner.
+    """If a program replaces the socket of the helper process that launches tasks, the next launch starts another one.
 
-    The SDK does not write to the file that now has this descriptor, and does not close it. This holds in the program
-    and in a fork of it.
+    The SDK neither writes to the file that now has this descriptor nor closes it. This also holds in a fork of the
+    program.
     """
     from outlive.sdk import outlive as sdk
 
@@ -72,7 +72,10 @@ def test_sdk_launches_after_the_program_replaced_the_spawners_descriptor(
 
 
 def test_sdk_launch_fails_when_the_working_directory_is_gone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK raises an error, and does not run the command in the directory that PWD names."""
+    """If the working directory is gone, the SDK raises an error.
+
+    It does not run the command in the directory that PWD names.
+    """
     gone = bench.project / "gone"
     gone.mkdir()
     monkeypatch.setenv("PWD", str(bench.project))
@@ -88,7 +91,7 @@ def test_sdk_launch_fails_when_the_working_directory_is_gone(bench: Bench, monke
 
 
 def test_sdk_run_returns_its_own_task_after_an_interrupted_run(bench: Bench) -> None:
-    """If a signal handler interrupts one call of `run`, the next call returns the task of its own command."""
+    """If a signal handler interrupts a call of `run`, the next call returns its own task, and no other one."""
     script = """
 import signal, time
 from outlive import Outlive
@@ -151,7 +154,10 @@ os._exit(0)
 
 
 def test_sdk_program_with_default_sigpipe_survives_a_dead_spawner(bench: Bench) -> None:
-    """If the spawner was killed, SIGPIPE does not end the program, and the program can launch another task."""
+    """If the helper process that launches tasks was killed, a program that does not ignore SIGPIPE survives.
+
+    It can launch another task.
+    """
     script = """
 import os, select, signal
 from outlive import Outlive
@@ -209,7 +215,7 @@ def test_sdk_launches_eight_tasks_or_names_the_limit_when_descriptors_are_few(be
 
 
 def test_keepers_are_no_descendants_of_the_sdk_program(bench: Bench) -> None:
-    """If a program is killed with all its descendants, the keepers of its tasks and the tasks survive."""
+    """If a program is killed with all its descendants, its tasks and their keepers survive."""
     script = """
 import os, sys
 from outlive import Outlive

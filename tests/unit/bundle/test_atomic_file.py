@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole, even if several threads write them at once."""
+"""Files that are replaced as a whole, even if several threads write one file at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THREADS = 16
 
 
 def test_state_directory_opens_when_threads_use_it_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The directory opens without an error when all threads write its first file at the same time."""
+    """The state directory opens without an error even if several threads write its first file at the same time."""
     together = Barrier(THREADS)
 
     def wait_then_punch(*_: int) -> bool:
@@ -48,7 +48,7 @@ def test_file_is_whole_when_threads_write_it_at_once(tmp_path: Path) -> None:
 
 
 def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
-    """A file that cannot be replaced stays as it is, and no temporary file is left."""
+    """If a file cannot be replaced, it keeps its old content, and no temporary file is left."""
     (tmp_path / "file").mkdir()
     with pytest.raises(OSError, match="file"):
         write_whole(str(tmp_path / "file"), b"new")
@@ -56,7 +56,10 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_only_one_function_makes_temporary_names() -> None:
-    """No other code builds a name from the process id, which is the same in all threads of the process."""
+    """Only one function builds names of temporary files.
+
+    Other code might use the process id, which is the same in all threads of a process.
+    """
     assert temporary_name("a") != temporary_name("a")
     pattern = re.compile(r'f".*\{os\.getpid\(\)\}.*"')
     found = [

@@ -21,7 +21,10 @@ def bundle(tmp_path: Path) -> Path:
 
 
 def test_discard_bundle_removes_files_that_are_added_meanwhile(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bundle is removed, although a keeper that was asked to stop may still write a file into it."""
+    """`discard_bundle` removes a bundle even if another process adds a file meanwhile.
+
+    A keeper that was asked to stop may still do so.
+    """
     rmdir = os.rmdir
 
     def adding(path: str) -> None:
@@ -35,7 +38,7 @@ def test_discard_bundle_removes_files_that_are_added_meanwhile(bundle: Path, mon
 
 
 def test_discard_bundle_ignores_files_that_are_removed_meanwhile(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If another process has removed a file or the bundle, removing the bundle raises no error."""
+    """`discard_bundle` raises no error if another process has removed a file or the whole bundle."""
     unlink = os.unlink
 
     def taking(path: str) -> None:
@@ -50,7 +53,7 @@ def test_discard_bundle_ignores_files_that_are_removed_meanwhile(bundle: Path, m
 
 
 def test_discard_bundle_raises_when_a_file_cannot_be_removed(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that may not be deleted raises `PermissionError`."""
+    """If a file cannot be removed, `discard_bundle` raises `PermissionError`."""
 
     def refusing(_: str) -> None:
         raise PermissionError(1, "not permitted")

@@ -26,7 +26,7 @@ ENVIRONMENTS = [
     {name: value for name, value in zip(CHOICES, values, strict=True) if value is not None}
     for values in itertools.product(*CHOICES.values())
 ]
-# Magic numbers from linux/magic.h and from the file systems' own sources.
+# Magic numbers from linux/magic.h, and from the source code of the file systems.
 LOCAL = {
     "ext4": 0xEF53,
     "xfs": 0x58465342,
@@ -49,7 +49,10 @@ SHARED = {
 
 @pytest.mark.parametrize("environ", ENVIRONMENTS, ids=str)
 def test_locate_uses_the_first_variable_that_is_set(environ: dict[str, str]) -> None:
-    """The order is OUTLIVE_HOME, the XDG state directory, HOME. Empty variables are ignored."""
+    """The state directory is that of OUTLIVE_HOME, else of XDG_STATE_HOME, else of HOME.
+
+    Empty variables are ignored.
+    """
     if environ.get("OUTLIVE_HOME"):
         base = "/given"
     elif environ.get("XDG_STATE_HOME"):
@@ -64,7 +67,10 @@ def test_locate_uses_the_first_variable_that_is_set(environ: dict[str, str]) -> 
 
 
 def test_path_of_the_home_ends_with_an_id_of_the_machine() -> None:
-    """With the id, a home directory that several machines share has one state directory per machine."""
+    """The path of the state directory ends with an id of the machine.
+
+    So machines that share a home directory have separate state directories.
+    """
     machine = os.path.basename(locate({"HOME": "/home/u"}))
     assert machine == os.path.basename(locate({"OUTLIVE_HOME": "/given"}))
     assert machine
@@ -78,19 +84,22 @@ def test_relative_home_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_shared_file_systems_are_refused_by_name() -> None:
-    """These file systems are refused, because two machines on them do not see each other's locks."""
+    """File systems that several machines may share are refused. Such machines do not see each other's locks."""
     for name, magic in SHARED.items():
         assert UNSAFE_FILE_SYSTEMS[magic] == name
 
 
 def test_local_file_systems_are_not_refused() -> None:
-    """The magic numbers are unsigned and 32 bits wide, as the kernel returns them."""
+    """Local file systems are accepted.
+
+    The numbers that identify them are unsigned and have 32 bits, as in the kernel.
+    """
     assert not set(LOCAL.values()) & set(UNSAFE_FILE_SYSTEMS)
     assert all(0 < magic < 1 << 32 for magic in UNSAFE_FILE_SYSTEMS)
 
 
 def test_file_system_magic_returns_the_number_of_the_kernel(tmp_path: Path) -> None:
-    """The number of /proc is known, and a missing path raises an error."""
+    """`file_system_magic` returns the kernel's number for /proc. For a missing path, it raises an error."""
     assert file_system_magic("/proc") == 0x9FA0
     assert file_system_magic(str(tmp_path)) not in UNSAFE_FILE_SYSTEMS
     with pytest.raises(FileNotFoundError):
@@ -103,7 +112,10 @@ def opened(path: Path) -> Home:
 
 
 def test_home_is_created_for_its_owner_alone(tmp_path: Path) -> None:
-    """Every directory has mode 0700 for any umask. A second opening changes nothing."""
+    """The state directory and its parents are created with mode 0700 for any umask.
+
+    A second opening changes nothing.
+    """
     old = os.umask(0)
     try:
         home = opened(tmp_path / "deep" / "state")
@@ -116,7 +128,7 @@ def test_home_is_created_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_home_is_refused_when_other_users_may_enter_it(tmp_path: Path) -> None:
-    """The hint is the command that removes the rights of other users."""
+    """A state directory that other users may enter is refused. The hint is the command that changes this."""
     home = opened(tmp_path / "state")
     os.chmod(home.path, 0o750)  # noqa: S103 - the test checks that this mode is refused
     with pytest.raises(Unavailable, match="open to other users") as refusal:
@@ -125,7 +137,7 @@ def test_home_is_refused_when_other_users_may_enter_it(tmp_path: Path) -> None:
 
 
 def test_home_is_refused_when_other_users_may_write_to_its_parent(tmp_path: Path) -> None:
-    """The state directory is refused, because a user who may rename it could replace it."""
+    """If other users may write to its parent directory, the state directory is refused. They could replace it."""
     opened(tmp_path / "state")
     os.chmod(tmp_path / "state", 0o775)  # noqa: S103 - the test checks that this mode is refused
     with pytest.raises(Unavailable, match="open to other users"):
@@ -150,7 +162,7 @@ def test_home_is_unavailable_when_a_file_is_in_its_place(tmp_path: Path) -> None
 def _pin_elsewhere(home: Home) -> str:
     """Change the recorded device in `place`, as if another mount had been used.
 
-    Returns the content of `place` with the right device.
+    Returns the former content of `place`.
     """
     place = os.path.join(home.path, "place")
     with open(place, encoding="ascii") as file:
@@ -161,7 +173,10 @@ def _pin_elsewhere(home: Home) -> str:
 
 
 def test_home_opens_when_its_device_number_has_changed(tmp_path: Path) -> None:
-    """If no process uses the old mount, the directory opens and the new device number is recorded."""
+    """If the device number has changed and no process uses the old mount, the directory opens.
+
+    The new number is recorded.
+    """
     home = opened(tmp_path / "state")
     fresh, files = _pin_elsewhere(home), sorted(os.listdir(home.path))
     opened(tmp_path / "state")
@@ -173,10 +188,7 @@ def test_home_opens_when_its_device_number_has_changed(tmp_path: Path) -> None:
 def test_recorded_device_is_restored_when_a_process_uses_the_other_mount(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process begins to use the other mount during the write of the new device, so opening the directory fails.
-
-    The file then has the earlier device again.
-    """
+    """If a process begins to use the other mount meanwhile, the directory is refused and the old number stays."""
     home = opened(tmp_path / "state")
     _pin_elsewhere(home)
     with open(f"{home.path}/place", encoding="ascii") as file:
@@ -191,7 +203,10 @@ def test_recorded_device_is_restored_when_a_process_uses_the_other_mount(
 
 @pytest.mark.parametrize("stale", ["", "torn", "an-earlier-boot 12345 yes\n"])
 def test_recorded_device_is_replaced_after_a_boot(tmp_path: Path, stale: str) -> None:
-    """Device numbers may change with a boot. An incomplete record of the device is replaced, too."""
+    """After a boot, a new device number is recorded, because numbers may change.
+
+    An incomplete record is replaced, too.
+    """
     home = opened(tmp_path / "state")
     place = os.path.join(home.path, "place")
     with open(place, encoding="ascii") as file:

@@ -1,4 +1,4 @@
-"""The output: every byte is read once and at its offset, or counted as dropped."""
+"""Reading an output: every byte is read once and at its offset, or is counted as dropped."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCK = 4096
-# The output contains no zero byte, so a zero that is read comes from a hole.
+# The output contains no zero byte. A zero that is read comes from a part that was removed.
 WRITTEN = bytes(random.Random(3).choices(range(1, 256), k=80 * BLOCK))
 
 
@@ -91,7 +91,7 @@ def reused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attempt]:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(SMALLEST_CAP, 1 << 45))
 def test_head_is_an_eighth_of_the_cap_in_whole_blocks(cap: int) -> None:
-    """The head has at least one block and at most a megabyte."""
+    """The kept beginning of an output is an eighth of the cap, in whole blocks: at least one, at most a megabyte."""
     head = head_of(cap)
     assert head % BLOCK == 0
     assert BLOCK <= head <= 1 << 20
@@ -100,7 +100,7 @@ def test_head_is_an_eighth_of_the_cap_in_whole_blocks(cap: int) -> None:
 
 
 def test_an_output_below_its_cap_is_whole(attempt: Attempt) -> None:
-    """No hole is made or recorded while the output is below its cap."""
+    """Nothing is removed from an output below its cap."""
     attempt.write(SMALLEST_CAP)
     attempt.cap(SMALLEST_CAP)
     assert attempt.hole == read_hole(attempt.files) == Hole()
@@ -108,7 +108,7 @@ def test_an_output_below_its_cap_is_whole(attempt: Attempt) -> None:
 
 
 def test_an_output_above_its_cap_keeps_head_and_tail(attempt: Attempt) -> None:
-    """The middle of the output is recorded as a hole of whole blocks, and these blocks are freed on the disk."""
+    """Above its cap, an output keeps its beginning and its end. The blocks between them are recorded and freed."""
     attempt.write(40 * BLOCK + 5)
     attempt.cap(SMALLEST_CAP)
     hole = attempt.hole
@@ -122,7 +122,7 @@ def test_an_output_above_its_cap_keeps_head_and_tail(attempt: Attempt) -> None:
 
 
 def test_hole_of_an_output_only_grows(attempt: Attempt) -> None:
-    """A hole grows only at its end. A check without new output changes nothing."""
+    """The removed part of an output grows only at its end. Without new output, nothing more is removed."""
     ends = []
     for _ in range(8):
         attempt.write(9 * BLOCK)
@@ -139,7 +139,7 @@ def test_hole_of_an_output_only_grows(attempt: Attempt) -> None:
 
 
 def check(attempt: Attempt, piece: Piece, asked: int, limit: int) -> None:
-    """Assert that a piece has the right bytes, offset and number of dropped bytes."""
+    """Assert that a piece of output has the right bytes, offset and number of dropped bytes."""
     assert piece.content == WRITTEN[piece.start : piece.end]
     assert len(piece.content) <= limit
     assert piece.start == asked + piece.dropped_before
@@ -164,7 +164,7 @@ steps = st.one_of(
 def test_reading_on_returns_each_byte_once_or_counts_it_as_dropped(
     reused: Attempt, script: list[tuple[str, int]], limit: int, somewhere: int
 ) -> None:
-    """A reader that continues where it stopped neither loses nor repeats a byte."""
+    """A reader that continues where it stopped gets each byte once, or gets it counted as dropped."""
     reused.clear()
     at, seen, dropped = 0, 0, 0
     cap = max((amount for what, amount in script if what == "cap"), default=SMALLEST_CAP)
@@ -188,7 +188,7 @@ def test_reading_on_returns_each_byte_once_or_counts_it_as_dropped(
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 70 * BLOCK), st.booleans(), st.integers(1, 40 * BLOCK))
 def test_the_tail_is_the_end_of_the_output(reused: Attempt, size: int, capped: bool, limit: int) -> None:
-    """The tail has the last bytes of the output. Bytes of the tail that are in the hole count as dropped."""
+    """`tail` returns the last bytes of the output. Those that were removed are counted as dropped."""
     reused.clear()
     reused.write(size)
     if capped:
@@ -204,7 +204,7 @@ def test_the_tail_is_the_end_of_the_output(reused: Attempt, size: int, capped: b
 
 
 def test_reading_at_the_end_returns_nothing_until_more_is_written(attempt: Attempt) -> None:
-    """A read at the end returns no bytes. A later read at this offset returns the bytes that were added."""
+    """A read at the end of the output returns nothing. A later read at this offset returns what was added since."""
     attempt.write(10)
     assert read_piece(attempt.files, 10, 100) == Piece(start=10, content=b"")
     attempt.write(5)
@@ -212,7 +212,7 @@ def test_reading_at_the_end_returns_nothing_until_more_is_written(attempt: Attem
 
 
 def test_reads_at_the_edges_of_a_hole_are_exact(attempt: Attempt) -> None:
-    """Reads at both ends of the hole, and next to them, return the right bytes and offsets."""
+    """Reads at both edges of the removed part, and next to them, return the right bytes and offsets."""
     attempt.write(40 * BLOCK)
     attempt.cap(SMALLEST_CAP)
     first, after = attempt.hole.start, attempt.hole.end
@@ -225,7 +225,7 @@ def test_reads_at_the_edges_of_a_hole_are_exact(attempt: Attempt) -> None:
 
 
 def test_a_hole_that_is_recorded_but_not_yet_punched_is_not_read(attempt: Attempt) -> None:
-    """The bytes in a recorded hole are dropped, even before the keeper has punched it."""
+    """Bytes that are recorded as removed are not read, even before the keeper has removed them from the file."""
     attempt.write(30 * BLOCK)
     fd = record.open_record(attempt.files.record, write=True)
     record.write_slot(fd, "hole", start=2 * BLOCK, end=20 * BLOCK)

@@ -1,4 +1,4 @@
-"""The attempt's record: each fact is read as it was written, or not at all."""
+"""The record of an attempt: each fact in it is read as it was written, or not at all."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FACTS: dict[Slot, dict[str, object]] = {
 
 
 def as_read(fields: dict[str, object]) -> dict[str, str]:
-    """Return the fields with their values as text, as they are read."""
+    """Return the fields with their values converted to text, as a reader gets them."""
     return {name: str(value) for name, value in fields.items()}
 
 
 def write(fd: int, slot: Slot, **fields: Any) -> None:
-    """Write a slot without waiting for the disk."""
+    """Write one fact into its place in the record, without waiting for the disk."""
     record.write_slot(fd, slot, durable=False, **fields)
 
 
@@ -45,7 +45,7 @@ def fd(tmp_path: Path) -> Iterator[int]:
 
 
 def test_new_record_has_no_facts(fd: int, tmp_path: Path) -> None:
-    """A new record has its space on the disk and is private. It cannot be created twice."""
+    """A new record is private, has its space on the disk, and contains no facts. It cannot be created twice."""
     assert [record.read_slot(fd, slot) for slot in SLOTS] == [None] * 4
     found = os.fstat(fd)
     assert found.st_size == record.SIZE
@@ -57,7 +57,7 @@ def test_new_record_has_no_facts(fd: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_a_fact_is_read_as_it_was_written(fd: int, slot: Slot) -> None:
-    """Every slot is read back, even after it was overwritten."""
+    """Each fact is read as it was last written."""
     short: dict[str, object] = {"a": 1}
     for fields in (FACTS[slot], short, FACTS[slot]):
         write(fd, slot, **fields)
@@ -65,7 +65,7 @@ def test_a_fact_is_read_as_it_was_written(fd: int, slot: Slot) -> None:
 
 
 def test_slots_do_not_overlap(fd: int) -> None:
-    """A fact stays the same when another slot is written, cleared or filled completely."""
+    """A fact stays the same when another one is written, cleared or filled to its last byte."""
     for slot in SLOTS:
         write(fd, slot, **FACTS[slot])
     assert {slot: record.read_slot(fd, slot) for slot in SLOTS} == {slot: as_read(FACTS[slot]) for slot in SLOTS}
@@ -84,7 +84,7 @@ def test_slots_do_not_overlap(fd: int) -> None:
 
 
 def test_the_exit_record_is_64_bytes_at_the_beginning(fd: int) -> None:
-    """The exit record is at offset 0, because a reader relies on one write of 64 bytes there."""
+    """The exit record is 64 bytes long and at offset 0, where the witness writes it with a single call."""
     before = os.pread(fd, record.SIZE, 0)
     write(fd, "exit", **FACTS["exit"])
     after = os.pread(fd, record.SIZE, 0)
@@ -95,7 +95,7 @@ def test_the_exit_record_is_64_bytes_at_the_beginning(fd: int) -> None:
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_write_slot_raises_when_a_fact_does_not_fit(fd: int, slot: Slot) -> None:
-    """A fact that does not fit raises an error and is not written, because it would have to be cut."""
+    """A fact that is too long for its place raises an error, and nothing is written."""
     with pytest.raises(ValueError, match=f"the {slot} fact has"):
         write(fd, slot, x="y" * 512)
     assert os.pread(fd, record.SIZE, 0) == bytes(record.SIZE)
@@ -104,7 +104,7 @@ def test_write_slot_raises_when_a_fact_does_not_fit(fd: int, slot: Slot) -> None
 @pytest.mark.parametrize("slot", SLOTS)
 @pytest.mark.parametrize("old", [{}, {"code": 1, "at": 5}], ids=["fresh", "overwritten"])
 def test_torn_write_gives_the_old_fact_the_new_one_or_none(fd: int, slot: Slot, old: dict[str, object]) -> None:
-    """An interrupted write is simulated with every prefix of the bytes, over zeros and over an older fact."""
+    """If a write is interrupted at any byte, a reader gets the old fact, the new one or None."""
     size = 64 if slot == "exit" else 512
     offset = 512 * SLOTS.index(slot)
     if old:
@@ -125,7 +125,7 @@ def test_torn_write_gives_the_old_fact_the_new_one_or_none(fd: int, slot: Slot, 
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_slot_with_a_changed_byte_is_read_as_none(fd: int, slot: Slot) -> None:
-    """No changed slot is read as a fact. The test changes each byte of the slot in several ways."""
+    """If any byte of a fact is changed on the disk, the fact is read as None."""
     offset = 512 * SLOTS.index(slot)
     write(fd, slot, **FACTS[slot])
     whole = os.pread(fd, 512, offset)
@@ -140,7 +140,7 @@ def test_slot_with_a_changed_byte_is_read_as_none(fd: int, slot: Slot) -> None:
 
 @pytest.mark.parametrize("size", [0, 10, 40, 64, 512, 1500])
 def test_cut_record_has_only_the_facts_that_are_complete(fd: int, size: int) -> None:
-    """A record that lost its end still has the facts before the cut."""
+    """If the record lost its end, the facts before this are still read."""
     for slot in SLOTS:
         write(fd, slot, **FACTS[slot])
     os.ftruncate(fd, size)
@@ -152,13 +152,13 @@ def test_cut_record_has_only_the_facts_that_are_complete(fd: int, size: int) -> 
 
 
 def record_text(slot: Slot) -> bytes:
-    """Return the bytes of a fact, without the padding."""
+    """Return the bytes of a fact without the bytes that fill its place."""
     line = " ".join(f"{name}={value}" for name, value in FACTS[slot].items())
     return line.encode() + b" crc=12345678\n"
 
 
 def test_record_is_not_opened_through_a_symbolic_link(tmp_path: Path) -> None:
-    """The link is refused both when the record is created and when it is read."""
+    """A symbolic link in the place of a record is refused, when it is created and when it is read."""
     (tmp_path / "target").write_bytes(bytes(record.SIZE))
     (tmp_path / "record").symlink_to(tmp_path / "target")
     with pytest.raises(FileExistsError):
@@ -168,5 +168,5 @@ def test_record_is_not_opened_through_a_symbolic_link(tmp_path: Path) -> None:
 
 
 def test_missing_record_has_no_facts(tmp_path: Path) -> None:
-    """The facts of an attempt without files are None, and no error is raised."""
+    """If an attempt has no files, its facts are None, and no error is raised."""
     assert AttemptFiles(str(tmp_path), 1).read_slot("exit") is None

@@ -1,4 +1,4 @@
-"""Errors: a fact, a hint, a code for programs, and an exit code."""
+"""Errors have a fact, a hint, a code for programs, and an exit code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def made(kind: type[errors.OutliveError]) -> errors.OutliveError:
 
 @pytest.mark.parametrize("kind", every_error())
 def test_every_error_has_the_exit_code_of_the_interface(kind: type[errors.OutliveError]) -> None:
-    """Exit code 1 means that the task could not start, 2 a wrong call, and 3 that Outlive or the machine failed."""
+    """Each error has the exit code of the interface: 1 for no start, 2 for a wrong call, 3 for other faults."""
     assert kind.exit_code == EXIT_CODES[kind.__name__]
 
 
@@ -52,18 +52,18 @@ def test_an_error_states_the_fact_and_a_hint(kind: type[errors.OutliveError]) ->
 
 
 def test_every_error_has_a_code_of_its_own() -> None:
-    """A program can distinguish errors by their codes, without reading the English text."""
+    """Each error has a code of its own, so that a program need not read the English text."""
     codes = [kind.code for kind in every_error()]
     assert len(codes) == len(set(codes))
     assert all(code.replace("_", "").isalpha() and code.islower() for code in codes)
 
 
 def test_every_error_has_exactly_one_of_the_four_base_classes() -> None:
-    """The base class says what the caller can do. Only `NotStarted` has none of the four base classes."""
+    """Every error but `NotStarted` has exactly one of the four base classes, which say what the caller can do."""
     for kind in set(every_error()) - {errors.OutliveError, errors.NotStarted}:
         assert sum(issubclass(kind, root) for root in ROOTS) == 1
 
 
 def test_not_started_names_the_task() -> None:
-    """The task exists in the ledger although its command never started."""
+    """`NotStarted` names the task, which is in the ledger although its command never started."""
     assert errors.NotStarted("the fact", "the hint", "t7k2m9q4").task == "t7k2m9q4"

@@ -1,4 +1,4 @@
-"""Times in the forms in which clients give them."""
+"""Reading times in the forms in which clients write them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NOON = datetime(2026, 6, 21, 12, 0, 0, 500_000, tzinfo=UTC)
     ],
 )
 def test_moment_of_reads_every_form_of_a_time(text: object) -> None:
-    """Numbers in seconds to nanoseconds, ISO text and objects with a time give the same result."""
+    """A time gives the same result as a number in seconds to nanoseconds, as ISO text, or in an object."""
     assert moment_of(text) == NOON
 
 
@@ -45,7 +45,7 @@ def test_moment_of_reads_every_form_of_a_time(text: object) -> None:
     "text", ["", "soon", -1, 1e30, True, None, [], {}, {"created": "x"}, "nan", "inf", float("nan")]
 )
 def test_moment_of_refuses_values_that_are_no_time(text: object) -> None:
-    """`moment_of` raises `UserError` for these values."""
+    """`moment_of` raises `UserError` for a value that is no time."""
     with pytest.raises(UserError):
         moment_of(text)
 
@@ -54,7 +54,7 @@ def test_moment_of_refuses_values_that_are_no_time(text: object) -> None:
     st.datetimes(datetime(1980, 1, 1), datetime(2200, 1, 1)), st.datetimes(datetime(1980, 1, 1), datetime(2200, 1, 1))
 )
 def test_moments_have_the_right_order_in_all_forms(one: datetime, other: datetime) -> None:
-    """Times in different forms have the order of the times, even where their texts would sort the other way."""
+    """Times in different forms are sorted by time, even where their texts would be sorted the other way."""
     first, second = (each.replace(tzinfo=UTC, microsecond=0) for each in (one, other))
     forms: list[Callable[[datetime], object]] = [
         lambda moment: to_micros(moment) // 1_000_000,

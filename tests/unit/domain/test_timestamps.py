@@ -1,4 +1,4 @@
-"""Times: their numbers in the ledger, and the one form in which they are shown."""
+"""Times as numbers in the ledger, and in the one form in which they are shown."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from outlive.domain.timestamps import from_micros, iso, to_micros
 
 some = settings(max_examples=20, deadline=None)
 zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-moments = st.datetimes(datetime(1902, 1, 1), datetime(9000, 1, 1), timezones=zones)  # noqa: DTZ001 - hypothesis needs naive bounds
+moments = st.datetimes(datetime(1902, 1, 1), datetime(9000, 1, 1), timezones=zones)  # noqa: DTZ001 - hypothesis needs bounds without a zone
 
 
 @some
 @given(moments)
 def test_a_moment_is_stored_without_loss(moment: datetime) -> None:
-    """A time of any time zone is stored to the microsecond."""
+    """A time of any time zone is stored and read back without loss, to the microsecond."""
     again = from_micros(to_micros(moment))
     assert again == moment
     assert again.tzinfo is UTC
@@ -27,14 +27,14 @@ def test_a_moment_is_stored_without_loss(moment: datetime) -> None:
 @some
 @given(moments, moments)
 def test_stored_numbers_compare_as_the_moments_do(one: datetime, other: datetime) -> None:
-    """The stored numbers have the same order as the times, because the ledger sorts by the numbers."""
+    """The stored numbers have the same order as the times. The ledger sorts by these numbers."""
     assert (to_micros(one) < to_micros(other)) == (one < other)
 
 
 @some
 @given(moments)
 def test_the_shown_form_is_read_back_to_the_millisecond(moment: datetime) -> None:
-    """The shown form is ISO 8601 in UTC, truncated to milliseconds."""
+    """A shown time is read back to the millisecond. The form is ISO 8601 in UTC."""
     shown = iso(moment)
     assert shown is not None
     assert timedelta(0) <= moment - datetime.fromisoformat(shown) < timedelta(milliseconds=1)
@@ -53,11 +53,11 @@ def test_the_shown_form_is_read_back_to_the_millisecond(moment: datetime) -> Non
     ],
 )
 def test_iso_always_shows_milliseconds_and_a_z(moment: datetime | None, text: str | None) -> None:
-    """A time has milliseconds and a final `Z`, and a missing time gives None."""
+    """`iso` shows a time with milliseconds and a final `Z`. For None it returns None."""
     assert iso(moment) == text
 
 
 def test_to_micros_counts_from_1970() -> None:
-    """The result is negative for a time before 1970."""
+    """`to_micros` counts microseconds from 1970, and returns a negative number for an earlier time."""
     assert to_micros(datetime(1970, 1, 1, tzinfo=UTC)) == 0
     assert from_micros(-1) == datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)

@@ -34,7 +34,7 @@ def test_value_has_the_default_of_a_field_that_was_not_given() -> None:
 
 
 def test_value_refuses_assignment() -> None:
-    """Neither an existing nor a new field can be assigned."""
+    """No field of a value can be assigned, whether it exists or not."""
     point = Point(x=1)
     with pytest.raises(AttributeError, match="immutable: x"):
         point.x = 2  # type: ignore[misc]
@@ -44,25 +44,25 @@ def test_value_refuses_assignment() -> None:
 
 
 def test_value_raises_when_a_field_is_missing() -> None:
-    """A field without a default must be given."""
+    """If a field without a default is missing, creating the value raises `TypeError`."""
     with pytest.raises(TypeError, match="Point needs x"):
         Point()  # type: ignore[call-arg]
 
 
 def test_value_raises_for_an_unknown_field() -> None:
-    """A misspelled field raises `TypeError`."""
+    """A field that does not exist raises `TypeError` when the value is created."""
     with pytest.raises(TypeError, match="Point has no z"):
         Point(x=1, z=2)  # type: ignore[call-arg]
 
 
 def test_value_refuses_positional_arguments() -> None:
-    """Positional arguments raise `TypeError`, because they would be easy to swap if there are many fields."""
+    """Positional arguments raise `TypeError`, because many of them would be easy to confuse."""
     with pytest.raises(TypeError):
         Point(1)  # type: ignore[call-arg]
 
 
 def test_values_are_equal_when_type_and_fields_are_equal() -> None:
-    """Equal values have equal hashes."""
+    """Two values are equal if their types and fields are equal. They then have equal hashes."""
     assert Point(x=1) == Point(x=1, y=0)
     assert Point(x=1) != Point(x=2)
     assert Point(x=1) != Other(x=1)
@@ -71,7 +71,10 @@ def test_values_are_equal_when_type_and_fields_are_equal() -> None:
 
 
 def test_but_returns_a_copy_with_changed_fields() -> None:
-    """The original stays the same, and an unknown field raises `TypeError`."""
+    """`but` returns a copy with changed fields.
+
+    The value itself stays the same, and an unknown field raises `TypeError`.
+    """
     point = Point(x=1, y=2)
     assert point.but(y=3) == Point(x=1, y=3)
     assert point == Point(x=1, y=2)
@@ -81,7 +84,7 @@ def test_but_returns_a_copy_with_changed_fields() -> None:
 
 
 def test_subclass_of_value_has_the_fields_of_its_parent() -> None:
-    """The fields of the parent come first, in their order."""
+    """A subclass has the fields of its parent first, in their order."""
     assert Named(x=1, name="a").y == 0
     with pytest.raises(TypeError, match="Named needs x"):
         Named(name="a")  # type: ignore[call-arg]
@@ -89,5 +92,5 @@ def test_subclass_of_value_has_the_fields_of_its_parent() -> None:
 
 
 def test_repr_of_a_value_names_every_field() -> None:
-    """With the repr in the output of a failed test, a developer can build the value again."""
+    """The repr of a value names every field, so that a developer can build the value again."""
     assert repr(Point(x=1)) == "Point(x=1, y=0)"

@@ -1,4 +1,4 @@
-"""Listing the children of a process, which the kernel lists per thread."""
+"""Listing the children of a process. The kernel lists them for each thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ while child.poll() is None:
 
 
 def test_children_are_complete_when_threads_end_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every list is complete, and a search through all processes of the machine is rarely needed."""
+    """The list of children is complete, even if threads end meanwhile.
+
+    A search through all processes is rarely needed.
+    """
     asked = Mock(side_effect=process_tree._all_pids)
     monkeypatch.setattr(process_tree, "_all_pids", asked)
     program = subprocess.Popen([sys.executable, "-c", _RESTLESS], stdout=subprocess.PIPE, text=True)
@@ -41,7 +44,7 @@ def test_children_are_complete_when_threads_end_meanwhile(monkeypatch: pytest.Mo
 
 
 def test_children_of_an_ended_process_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result is empty without a search through other processes, because the children have another parent then."""
+    """An ended process has no children. They are not searched for, because they have another parent then."""
     gone = subprocess.Popen(["true"])
     gone.wait()
     monkeypatch.setattr(process_tree, "_all_pids", lambda: 1 / 0)
@@ -49,7 +52,7 @@ def test_children_of_an_ended_process_are_empty(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_children_are_found_by_their_parent_when_the_kernel_lists_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The children are found although the kernel was built without `/proc/*/task/*/children`."""
+    """If the kernel does not list children in /proc/*/task/*/children, they are found by their parent."""
 
     def missing(path: str) -> bytes:
         raise FileNotFoundError(path)

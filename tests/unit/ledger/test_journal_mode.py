@@ -1,4 +1,4 @@
-"""A write-ahead log is used only if SQLite has the fix of the WAL-reset bug."""
+"""A write-ahead log is used only if SQLite has the fix of a bug in it, the WAL-reset bug."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from outlive.ledger.open_ledger import journal_mode
     ],
 )
 def test_journal_mode_is_wal_only_when_the_reset_bug_is_fixed(version: tuple[int, ...], mode: str) -> None:
-    """SQLite has the fix since 3.51.3, and in the maintenance releases 3.50.7 and 3.44.6."""
+    """The mode is WAL only for an SQLite with the fix: since 3.51.3, and in 3.50.7 and 3.44.6."""
     assert journal_mode(version) == mode
 
 
 def test_required_sqlite_has_the_fix() -> None:
-    """The installed SQLite, which may be the lowest allowed one, uses WAL."""
+    """The SQLite that is installed has the fix, even if it is the oldest one that Outlive allows."""
     installed = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
     assert journal_mode(installed) == "wal"

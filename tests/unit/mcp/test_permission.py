@@ -1,6 +1,6 @@
-"""Whether the MCP tool `run` may launch, which depends on the caller's shell.
+"""Whether the MCP tool `run` may launch a task.
 
-The shell must be unrestricted. The user may allow or forbid launching with OUTLIVE_MCP_RUN.
+This depends on whether the caller's shell is unrestricted. The user may allow or forbid launches with OUTLIVE_MCP_RUN.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def managed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_run_is_refused_when_the_callers_shell_is_unknown(tmp_path: Path) -> None:
-    """The shell is unknown if a client does not describe it, or if the call comes over HTTP."""
+    """`run` is refused if the caller's shell is unknown: the client does not describe it, or calls over HTTP."""
     environ = {"HOME": str(tmp_path)}
     assert why_not(caller(tmp_path), environ)
     assert why_not(caller(tmp_path, client="some-client"), environ)
@@ -58,7 +58,7 @@ def test_run_is_refused_when_the_callers_shell_is_unknown(tmp_path: Path) -> Non
 
 
 def test_run_is_allowed_for_codex_only_without_a_sandbox(tmp_path: Path) -> None:
-    """Only the value `none` means that there is no sandbox. Unknown values count as a sandbox."""
+    """For Codex, `run` is allowed only if the sandbox is `none`. An unknown value counts as a sandbox."""
     assert why_not(caller(tmp_path, sandbox="none"), {}) is None
     for sandbox in ("seccomp", "seatbelt", "external", "None"):
         assert why_not(caller(tmp_path, sandbox=sandbox), {})
@@ -88,7 +88,7 @@ def test_run_is_allowed_for_codex_only_without_a_sandbox(tmp_path: Path) -> None
 def test_run_is_refused_for_claude_when_its_settings_restrict_the_shell(
     tmp_path: Path, settings: object, where: str
 ) -> None:
-    """`run` is refused for a sandbox, a rule for the shell or an unreadable file, whichever settings file it is."""
+    """For Claude Code, `run` is refused if a settings file has a sandbox or a rule for the shell, or cannot be read."""
     (tmp_path / "work").mkdir()
     environ = {"HOME": str(tmp_path / "home")}
     path = tmp_path / where
@@ -110,7 +110,7 @@ def test_run_is_refused_for_claude_when_its_settings_restrict_the_shell(
     ["home/.claude/agents/deep/a.md", "home/.claude/plugins/cache/m/p/1/agents/a.md", "work/.claude/agents/a.md"],
 )
 def test_run_is_refused_for_claude_when_an_agent_has_no_shell(tmp_path: Path, where: str, denied: str) -> None:
-    """`run` is refused if one agent has no shell, because Claude Code does not say which of its agents calls."""
+    """For Claude Code, `run` is refused if any agent has no shell, because it is not known which agent calls."""
     (tmp_path / "work/below").mkdir(parents=True)
     environ = {"HOME": str(tmp_path / "home")}
     path = tmp_path / where
@@ -136,10 +136,7 @@ def test_run_is_refused_for_claude_when_an_agent_has_no_shell(tmp_path: Path, wh
     ],
 )
 def test_run_is_refused_for_claude_when_it_was_started_with_rules(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """`run` is refused for rules on the command line, which are in no settings file.
-
-    The client need not be the direct parent of the server.
-    """
+    """For Claude Code, `run` is refused if its command line has rules, even if it is not the server's parent."""
     environ = {"HOME": str(tmp_path)}
     with client(*words) as processes:
         for process in processes:
@@ -147,7 +144,7 @@ def test_run_is_refused_for_claude_when_it_was_started_with_rules(tmp_path: Path
 
 
 def test_run_is_refused_for_claude_when_its_process_is_not_found(tmp_path: Path) -> None:
-    """`run` is refused, because without the process, the rules on its command line are unknown."""
+    """For Claude Code, `run` is refused if its process is not found. Rules on its command line are then unknown."""
     environ = {"HOME": str(tmp_path)}
     assert why_not(caller(tmp_path, client="claude-code"), environ)
     with client() as (gone, _):
@@ -156,7 +153,7 @@ def test_run_is_refused_for_claude_when_its_process_is_not_found(tmp_path: Path)
 
 
 def test_outlive_mcp_run_overrides_every_other_rule(tmp_path: Path) -> None:
-    """`on` allows an unknown caller, and any other value refuses a known one."""
+    """OUTLIVE_MCP_RUN has precedence: `on` allows an unknown caller, and any other value refuses a known one."""
     check_may_run(caller(tmp_path, is_distant=True), {"OUTLIVE_MCP_RUN": "on"})
     for said in ("off", "0", "yes"):
         with pytest.raises(RunRefused, match=said):

@@ -1,4 +1,7 @@
-"""The journal: lines are read as they were written, and their times never go back."""
+"""The journal is the file in which a task's changes are recorded.
+
+Lines are read as they were written, and their times never go back.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,13 @@ FIELDS = st.binary(max_size=40).map(os.fsdecode) | st.text("\\\t\r\nntr /", max_
 
 @given(FIELDS)
 def test_field_is_read_back_as_it_was_written(text: str) -> None:
-    """A written field contains no separator, whatever its bytes are, and is read back unchanged."""
+    """A field is read back as it was written, whatever its bytes are. The written field has no separator in it."""
     assert not {"\t", "\n", "\r"} & set(escaped(text))
     assert unescaped(escaped(text)) == text
 
 
 def test_journal_times_keep_their_order_when_the_clock_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The times keep their order, because the journal reads the wall clock only once, when the task begins."""
+    """If the clock is set, recorded times keep their order. The wall clock is read only once, when the task begins."""
     fd = os.open(tmp_path / "journal", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     began = time.time()
     journal = Journal(fd, time.time_ns() - time.monotonic_ns())
@@ -44,7 +47,7 @@ def test_journal_times_keep_their_order_when_the_clock_is_set(tmp_path: Path, mo
 
 
 def test_read_journal_leaves_out_torn_and_malformed_lines(tmp_path: Path) -> None:
-    """Lines without a newline at the end, and lines of another format, are ignored."""
+    """Lines without a newline at the end, and lines of another form, are left out."""
     path = tmp_path / "journal"
     path.write_bytes(
         b"1\twrite\t7\t0\t/a\nnonsense\n2\twrite\tx\t0\t/b\n\xb2\twrite\t7\t0\t/c\n3\twrite\t7\t0\t/d\\n\n4\twrite\t7\t0\t/e"
@@ -54,7 +57,7 @@ def test_read_journal_leaves_out_torn_and_malformed_lines(tmp_path: Path) -> Non
 
 
 def test_journal_has_whole_lines_and_a_gap_when_the_disk_was_full(tmp_path: Path) -> None:
-    """No line is incomplete, and a gap line says that some lines are missing."""
+    """If the disk was full, the file has only whole lines, and a line that says that some are missing."""
     path = tmp_path / "journal"
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     os.write(fd, b"1\tbegin\t0\t-\t/top\t/top/.git\n")
@@ -65,7 +68,7 @@ def test_journal_has_whole_lines_and_a_gap_when_the_disk_was_full(tmp_path: Path
         for number, name in enumerate(written):
             journal.add(number, f"write\t7\t0\t{name}")
             if number % 7 == 0:
-                full = 300 <= number < 600  # for a while, the file size limit simulates a full disk
+                full = 300 <= number < 600  # For a while, a limit of the file's size simulates a full disk.
                 resource.setrlimit(resource.RLIMIT_FSIZE, (9000 + number if full else hard, hard))
                 journal.flush()
     finally:
@@ -81,7 +84,7 @@ def test_journal_has_whole_lines_and_a_gap_when_the_disk_was_full(tmp_path: Path
 
 
 def test_half_line_of_a_killed_keeper_is_not_read(tmp_path: Path) -> None:
-    """A half line is skipped. The next line, which ends the observation, is read."""
+    """A half line of a killed keeper is not read. The next line, which ends the observation, is read."""
     path = tmp_path / "journal"
     for torn in (b"2\twrite\t7\t0\t/b", b"2\twrite\t7\t0\t/tor", b""):
         path.write_bytes(b"1\twrite\t7\t0\t/a\n" + torn)
@@ -92,7 +95,7 @@ def test_half_line_of_a_killed_keeper_is_not_read(tmp_path: Path) -> None:
 
 
 def test_witness_records_the_time_of_the_first_observation_not_yet_written(tmp_path: Path) -> None:
-    """The gap after the keeper's death begins with the first lost observation."""
+    """The witness records the time of the first change that the killed keeper had seen and not written."""
     fd = os.open(tmp_path / "journal", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     eyes = SharedListener(fd, 0, keep_privileges=True)
     journal = Journal(fd, 0, eyes.note_unwritten)

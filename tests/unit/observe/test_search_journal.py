@@ -1,4 +1,4 @@
-"""Searching a long journal for the lines that concern some paths."""
+"""Searching a long record of changes for the lines that concern some paths."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS = st.lists(
 
 
 class Tree:
-    """A tree of files that a task changes, with a line of the journal for each change."""
+    """A tree of files that a task changes. For each change, there is a line of the record."""
 
     def __init__(self) -> None:
         self.held = {"/r": "d1", "/r/a": "d2", "/r/a/a": "fa", "/r/a/b": "d3", "/r/a/b/a": "fb", "/r/b": "fc"}
@@ -74,7 +74,7 @@ class Tree:
 
 
 def left(lines: list[list[str]], tree: Tree) -> dict[str, LeftPath]:
-    """Return the paths that a replay of some lines reports as left changed."""
+    """Return the paths that a task left changed, according to some lines of its record."""
     replay = Replay("/home/outlive", "/home/outlive/worktrees")
     replay.read(lines)
     return {each.path: each for each in replay.left_open(tree.state_of)}
@@ -82,7 +82,7 @@ def left(lines: list[list[str]], tree: Tree) -> dict[str, LeftPath]:
 
 @given(STEPS)
 def test_journal_search_finds_the_same_left_paths_as_the_whole_journal(steps: list[tuple[str, str, str]]) -> None:
-    """For each path, search and full replay agree on whether, since when and by whom it is left changed."""
+    """For each path, a search and an evaluation of all lines agree on whether, since when and by whom it is changed."""
     tree = Tree()
     for step in steps:
         tree.step(*step)
@@ -100,7 +100,7 @@ def test_journal_search_finds_the_same_left_paths_as_the_whole_journal(steps: li
 
 
 def test_journal_search_finds_changes_in_the_worktrees_of_agents() -> None:
-    """A changed path in the state directory is found only if it lies in a worktree."""
+    """A changed path in Outlive's state directory is found only if it is in the worktree of an agent."""
     own, worktree = "/home/outlive/tasks/t/output", "/home/outlive/worktrees/t/x"
     lines = ["1\tbegin\t0\t-\t/home\t/home/.git\t\n", *(f"2\twrite\t7\tfa\t{path}\n" for path in (own, worktree))]
     search = JournalSearch(["".join(lines).encode()], "/home/outlive", "/home/outlive/worktrees")
@@ -109,7 +109,7 @@ def test_journal_search_finds_changes_in_the_worktrees_of_agents() -> None:
 
 @given(STEPS)
 def test_names_any_misses_no_change_that_a_search_finds(steps: list[tuple[str, str, str]]) -> None:
-    """The search of the bytes finds every line that the search of the fields finds."""
+    """`names_any`, which looks only at bytes, finds every line that the exact search finds."""
     tree = Tree()
     for step in steps:
         tree.step(*step)
@@ -121,7 +121,10 @@ def test_names_any_misses_no_change_that_a_search_finds(steps: list[tuple[str, s
 
 
 def test_names_any_finds_changes_at_above_and_below_a_path() -> None:
-    """A path whose name only begins like the name of a changed path is not found."""
+    """`names_any` finds changes of a path, above it and below it.
+
+    A path that only begins with the same letters is not found.
+    """
     lines = ["1\tbegin\t0\t-\t/r\t/r/.git\t\n", "2\texec\t7\t-\tcat /r/d/f\t/r/e\t0\n", "3\twrite\t7\tfa\t/r/d/f\n"]
     text = "".join([*lines, "4\trename\t7\td1\t/r/x\t0\t/r/y\n"]).encode()
     for found in (b"/r", b"/r/d", b"/r/d/", b"/r/d/f", b"/r/d/f/below", b"/r/x/a", b"/r/y", b"/r/y/a/b"):
@@ -131,7 +134,7 @@ def test_names_any_finds_changes_at_above_and_below_a_path() -> None:
 
 
 def test_search_skips_lines_that_were_not_written_to_their_end() -> None:
-    """A torn line ends with a zero byte, and the last line may have no end."""
+    """A line that was not written to its end is skipped. It ends with a zero byte, or has no end."""
     text = (
         b"1\tbegin\t0\t-\t/r\t/r/.git\t\n2\twrite\t7\tfa\t/r/torn\0\n3\twrite\t7\tfa\t/r/whole\n4\twrite\t7\tfa\t/r/ha"
     )

@@ -1,4 +1,4 @@
-"""The clients and models that an agent task tries, by options and settings."""
+"""Which clients and models an agent task tries, according to options and settings."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def tried(text: str, **options: Any) -> list[str]:
 
 
 def candidates(text: str, **options: Any) -> tuple[Any, ...]:
-    """Return the candidates for these settings and options."""
+    """Return the clients and models to try, for these settings and options."""
     absent: dict[str, Any] = dict.fromkeys(("client", "model", "fallback", "category", "project"))
     return choose(settings_of(text), **{**absent, **options})
 
 
 def settings_of(text: str) -> AgentSettings:
-    """Return the settings of a text in TOML."""
+    """Return the settings in a text of TOML."""
     return parse_agent_settings(text, "F")
 
 
@@ -78,14 +78,14 @@ def settings_of(text: str) -> AgentSettings:
     ],
 )
 def test_first_model_follows_the_precedence(options: dict[str, Any], name: str, source: str) -> None:
-    """The precedence is: option, project, category, default of the client."""
+    """The first model is that of the option, else of the project, else of the category, else the client's default."""
     assert tried(TREE, **options) == [name]
     absent: dict[str, Any] = dict.fromkeys(("client", "model", "category", "project"))
     assert choice_of(settings_of(TREE), **{**absent, **options}).model_from == source
 
 
 def test_default_client_has_its_own_default_model() -> None:
-    """Without any option, the default client runs with the model of its table."""
+    """Without any option, the default client runs with the model that its own table names."""
     assert tried('agents.client = "bot"\n' + BOTS) == ["bot:bot-default"]
 
 
@@ -103,18 +103,18 @@ model = "firm"
     [
         (UNSTABLE, {"category": "shaky"}, True),
         (UNSTABLE, {"category": "firm"}, False),
-        # a category's default that is unstable, with a stable override
+        # a category whose model is unstable, overridden by a stable model
         (UNSTABLE, {"category": "shaky", "model": "firm"}, False),
         (UNSTABLE, {"category": "shaky", "client": "bot"}, False),
         (UNSTABLE + "[agents.projects.'/p']\nmodel = 'firm'\n", {"category": "shaky", "project": "/p"}, False),
-        # a category's default that is stable, with an unstable override
+        # a category whose model is stable, overridden by an unstable model
         (UNSTABLE + "[agents.models.x]\nunstable = true\n", {"category": "firm", "model": "x"}, True),
         (
             UNSTABLE + "[agents.projects.'/p']\nmodel = 'x'\nunstable = true\n",
             {"category": "firm", "project": "/p"},
             True,
         ),
-        # only the model's own setting counts, whichever source names the model
+        # Only the setting of the model itself counts, whichever source names the model.
         (UNSTABLE, {"category": "shaky", "model": "shaky"}, True),
         (UNSTABLE + "[agents.models.shaky]\nunstable = false\n", {"category": "shaky"}, False),
         (
@@ -129,12 +129,12 @@ model = "firm"
 def test_first_candidate_is_unstable_only_if_its_model_is(
     text: str, options: dict[str, Any], is_unstable: bool
 ) -> None:
-    """If another source overrides the category's model, the category's `unstable` is ignored."""
+    """The first model is unstable only if its own table says so. The category's `unstable` is ignored if overridden."""
     assert candidates(BOTS + text, **options)[0].is_unstable is is_unstable
 
 
 def test_fallback_is_unstable_only_if_its_own_model_is() -> None:
-    """A fallback of an unstable model is stable, unless the fallback's own table says that it is unstable."""
+    """A fallback is unstable only if its own model's table says so, even if the first model is unstable."""
     text = UNSTABLE + "[agents.models.b]\nunstable = true\n"
     found = candidates(text, category="shaky", fallback=["a", "b"])
     assert [(one.name, one.is_unstable) for one in found] == [
@@ -168,13 +168,13 @@ fallback = []
         ({"category": "review", "project": "/none"}, ["bot:bot-default"]),
         ({"category": "review", "fallback": ["x", "other:y"]}, ["bot:bot-default", "bot:x", "other:y"]),
         ({"category": "review", "fallback": []}, ["bot:bot-default"]),
-        # the user chose a model that the settings name as a fallback
+        # The user chose a model that the settings name as a fallback.
         ({"category": "review", "model": "next"}, ["bot:next", "claude:opus"]),
         ({"model": "general"}, ["claude:general"]),
     ],
 )
 def test_fallback_follows_the_precedence(options: dict[str, Any], names: list[str]) -> None:
-    """The first source that has a fallback decides, even if its list is empty."""
+    """The first source that has a list of fallbacks decides, even if its list is empty. An option comes first."""
     assert tried(FALLBACKS, **options) == names
 
 
@@ -196,7 +196,7 @@ def test_fallback_follows_the_precedence(options: dict[str, Any], names: list[st
     ],
 )
 def test_unknown_or_repeated_name_is_refused(options: dict[str, Any], told: list[str]) -> None:
-    """The error names the word, and the hint names the nearest one."""
+    """An unknown or repeated name is refused. The error names the word, and the hint the nearest valid name."""
     with pytest.raises(UserError) as caught:
         candidates(TREE, **options)
     found = f"{caught.value.message} / {caught.value.hint}"
@@ -204,7 +204,7 @@ def test_unknown_or_repeated_name_is_refused(options: dict[str, Any], told: list
 
 
 def test_candidate_claims_its_model_and_its_provider() -> None:
-    """One claim limits the agents of the model. The other claim limits the agents of all models of its provider."""
+    """An agent takes a place of its model and one of its provider. Each limits how many agents run at the same time."""
     text = (
         "[agents]\nat_once = 7\nat_once_per_provider = 20\n"
         + BOTS
@@ -223,7 +223,7 @@ def test_candidate_claims_its_model_and_its_provider() -> None:
 
 
 def test_tables_of_the_candidates_have_the_keys_for_their_adapters() -> None:
-    """The tables of all clients that may run are included, without the keys for choosing a model."""
+    """The settings of all clients that may run are passed on, without the keys that choose a model."""
     found = settings_of(BOTS)
     tables = tables_of(found, candidates(BOTS, client="other", model="x", fallback=["claude:opus"]))
     answer = {"answer": {"when": {"type": "result"}, "text": "result"}}
@@ -231,7 +231,7 @@ def test_tables_of_the_candidates_have_the_keys_for_their_adapters() -> None:
 
 
 def test_program_of_the_settings_is_started_as_described() -> None:
-    """Every key that describes a program reaches the program's adapter under the name that the adapter expects."""
+    """A program that the settings describe is started as described: every key reaches its adapter."""
     text = f"""
 [agents.clients.bot]
 command = ["bot", "--json"]
@@ -263,7 +263,7 @@ session = "meta.session"
 def test_unstable_depends_on_the_resolved_model_alone(
     option: bool, project: bool, category: bool, default: bool, unstable: set[str]
 ) -> None:
-    """For any combination of sources, only the table of the model that runs decides."""
+    """Whether a model is unstable depends only on the table of the model that runs, whatever source names it."""
     text = "".join(f"[agents.models.{name}]\nunstable = true\n" for name in sorted(unstable))
     text += "[agents.clients.claude]\nmodel = 'default'\n" if default else ""
     text += "[agents.projects.'/p']\nmodel = 'project'\n" if project else ""

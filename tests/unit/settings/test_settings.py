@@ -53,14 +53,14 @@ def read(file: Path, project: Path | None = None) -> AgentSettings:
 
 
 def refusal(text: str) -> str:
-    """Return message and hint of the error for a text."""
+    """Return the message and the hint of the error for a text of settings."""
     with pytest.raises(UserError) as caught:
         parse_agent_settings(text, "F")
     return f"{caught.value.message} / {caught.value.hint}"
 
 
 def test_missing_file_gives_the_defaults(file: Path) -> None:
-    """Without a file, and without a home directory, all settings have their defaults."""
+    """Without a settings file, or without a home directory, all settings have their defaults."""
     assert read(file) == AgentSettings()
     assert read_agent_settings({}, None) == AgentSettings()
     defaults = AgentSettings()
@@ -78,12 +78,12 @@ def test_missing_file_gives_the_defaults(file: Path) -> None:
     ],
 )
 def test_file_is_in_the_configuration_directory_of_the_user(environ: dict[str, str], path: str | None) -> None:
-    """A relative path in the environment, which would depend on the current directory, is ignored."""
+    """The settings file is in the user's configuration directory. A relative path in the environment is ignored."""
     assert settings_path(environ) == path
 
 
 def test_every_key_is_read(file: Path) -> None:
-    """Each key is read into its field, with the type that the program uses."""
+    """Every key of the file is read into its field, with the right type."""
     file.write_text(
         """
 [agents]
@@ -149,7 +149,10 @@ fallback = []
 
 
 def test_limits_of_a_category_have_precedence() -> None:
-    """If the category does not name a limit, the general limit applies."""
+    """A limit of a category has precedence over the general limit.
+
+    If the category names none, the general one applies.
+    """
     found = parse_agent_settings(
         "[agents]\nbudget_usd = 5\nmax_turns = 9\n[agents.categories.quick]\nmax_turns = 2\n", "F"
     )
@@ -215,19 +218,19 @@ def test_limits_of_a_category_have_precedence() -> None:
     ],
 )
 def test_error_names_the_file_the_key_and_its_line(text: str, told: list[str]) -> None:
-    """Each mistake is refused with the place, the fact and a hint."""
+    """An error names the file, the key and its line, and has a hint."""
     found = refusal(text)
     assert [each for each in told if each not in found] == [], found
     assert len(found) < 600
 
 
 def test_error_has_no_line_when_the_key_is_written_with_escapes() -> None:
-    """The error still names a key that is written with escapes, but without a line."""
+    """If a key is written with escapes, the error names the key, but no line."""
     assert refusal('[agents]\n"cl\\u0069net" = 1').startswith("F: there is no key agents.clinet")
 
 
 def test_error_names_the_line_among_many_tables_with_the_same_key() -> None:
-    """The line is that of the table with the error, however many other tables have the same key before it."""
+    """If many tables have the same key, the error names the line in the table with the mistake."""
     tables = "".join(f"[agents.models.m{number}]\nat_once = 2\n\n" for number in range(200))
     assert refusal(tables + "[agents.models.last]\nat_once = 0\n").startswith("F, line 602: agents.models.last.at_once")
 
@@ -273,7 +276,7 @@ def _broken(file: Path, kind: str) -> Path:
     ],
 )
 def test_file_is_refused_when_it_cannot_be_read_or_trusted(file: Path, kind: str, told: str) -> None:
-    """Each kind of unreadable file raises `UserError` with a hint. The defaults are not used instead."""
+    """A file that cannot be read or trusted raises `UserError` with a hint. The defaults are not used instead."""
     with pytest.raises(UserError) as caught:
         read(_broken(file, kind))
     assert told in caught.value.message
@@ -282,7 +285,7 @@ def test_file_is_refused_when_it_cannot_be_read_or_trusted(file: Path, kind: str
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
 def test_file_is_refused_when_the_user_may_not_read_it(file: Path) -> None:
-    """A file that the user may not read is an error, and does not count as missing."""
+    """A file that the user may not read is an error. It does not count as missing."""
     file.touch(mode=0)
     with pytest.raises(UserError, match="cannot be read: Permission denied"):
         read(file)
@@ -291,7 +294,7 @@ def test_file_is_refused_when_the_user_may_not_read_it(file: Path) -> None:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_file_is_refused_when_it_belongs_to_another_user(file: Path) -> None:
-    """If another user owns the file or its directory, the file is not read, whatever its mode is."""
+    """If another user owns the file or its directory, the file is refused, whatever its mode is."""
     file.touch()
     os.chown(file, 12345, 12345)
     with pytest.raises(UserError, match="belongs to user 12345, not to you"):
@@ -303,7 +306,7 @@ def test_file_is_refused_when_it_belongs_to_another_user(file: Path) -> None:
 
 
 def test_file_is_read_through_a_link_of_the_user(file: Path, tmp_path: Path) -> None:
-    """The settings file may be a symbolic link, because many users keep such files in another directory."""
+    """The settings file may be a symbolic link. Many users keep such files in another directory."""
     target = tmp_path / "dotfiles.toml"
     target.write_text("agents.depth = 7")
     file.symlink_to(target)
@@ -312,7 +315,7 @@ def test_file_is_read_through_a_link_of_the_user(file: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("way", ["plain", "link to the file", "link through the project", "link to the directory"])
 def test_file_is_refused_when_it_lies_in_the_repository(tmp_path: Path, file: Path, way: str) -> None:
-    """A settings file is refused if it, or a link on its path, is in the project's worktree."""
+    """The settings file is refused if it, or a link on its path, is in the project's worktree."""
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
     inside = project / "conf" / "outlive" / "config.toml"
@@ -388,7 +391,7 @@ def test_example_of_the_reference_is_accepted() -> None:
 
 
 def test_every_key_is_documented_with_one_sentence() -> None:
-    """Each key and each table of the schema has a text that ends with a full stop."""
+    """Each key and each table of the settings is documented with a sentence that ends with a full stop."""
 
     def texts(table: Table) -> list[tuple[str, str]]:
         own = [(f"{table.name}.{key.name}", key.help) for key in table.keys]

@@ -188,7 +188,10 @@ def check_request(request: Request) -> None:
 
 
 def _check_variables(environ: Mapping[str, str]) -> None:
-    """Raise `UserError` if an environment variable of Outlive has a value that would be ignored later."""
+    """Raise `UserError` if an environment variable of Outlive has a wrong value.
+
+    Otherwise the value would be ignored later, without a message.
+    """
     observe = environ.get("OUTLIVE_OBSERVE") or "auto"
     if observe not in OBSERVE:
         raise UserError(

@@ -1,7 +1,7 @@
-"""Completion in bash, zsh and fish: the candidates, and what completion must never do.
+"""Completion in bash, zsh and fish: which candidates a shell offers, and what completion must never do.
 
-Bash and zsh run at a terminal of their own. There, a key inserts every candidate into the line, and the shell executes
-the line. So the test sees the words as the shell reads them after the insertion, with quotes removed.
+Bash and zsh run at a terminal. There, a key inserts all candidates into the line, and the shell executes the line. So
+the test gets the words as the shell reads them, without quotes.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
-# The arguments with which the current scripts request ids, and with which older scripts request ids and groups.
+# The arguments with which the current scripts ask for ids, and those with which older scripts ask for ids and groups.
 ASKED = (("candidates", "--", "outlive", "show", ""), ("tasks",), ("groups",))
-INSERT_ALL = "\x18a"  # the keys Control-X a, which `BASH` binds below
+INSERT_ALL = "\x18a"  # the keys Control-X a, which `BASH` binds to a command below
 
 BASH = r"""
 bind '"\C-xa": insert-completions'
@@ -79,7 +79,7 @@ class Terminal:
         self.answer = bench.root / "answer"
         self.seen = ""
         env = {**_environment(bench), "ANSWER": str(self.answer), "ZDOTDIR": str(bench.root), "TERM": "dumb"}
-        rc = bench.root / ".zshrc"  # zsh finds the file by its name, and bash gets it as an option
+        rc = bench.root / ".zshrc"  # Zsh finds the file by its name. Bash gets the file as an option.
         rc.write_text(start + TELL)
         argv = {
             "bash": ["bash", "--noprofile", "--rcfile", str(rc), "-i"],
@@ -227,15 +227,18 @@ def test_candidates_include_every_verb_option_and_choice(bench: Bench) -> None:
 def test_candidates_of_an_unusual_line_are_left_to_the_shell_or_empty(
     bench: Bench, words: tuple[str, ...], answer: list[str]
 ) -> None:
-    """For a directory, or for a command after `--`, the shell completes the word by itself.
+    """For a directory or for a command after `--`, the shell completes the word by itself.
 
-    For an option with a free value there are no candidates.
+    An unknown command, or an option with a free value, gets no candidates.
     """
     assert _candidates(bench, *words) == answer
 
 
 def test_verbs_and_options_declare_what_completes_them() -> None:
-    """Each verb that takes ids, and each option for a group, a task or a directory, declares how it is completed."""
+    """Each command that takes ids declares how ids are completed.
+
+    So does each option for a group, a task or a directory.
+    """
     for command in map(load, VERBS):
         assert (command.takes == "task") == bool(re.search(r"\bID\b", command.usage)), command.name
         for option in command.options:
@@ -246,9 +249,9 @@ def test_verbs_and_options_declare_what_completes_them() -> None:
 
 
 def test_shell_offers_the_verbs(shell: Terminal | Fish) -> None:
-    """A shell offers all verbs and aliases, or those that begin with the typed letters.
+    """A shell offers all commands and aliases, or those that begin with the typed letters.
 
-    It also offers them after `help`.
+    It does so after `help`, too.
     """
     every = {*VERBS, *ALIASES}
     assert set(shell.offers("outlive ")) == {*every, "help"}
@@ -259,7 +262,7 @@ def test_shell_offers_the_verbs(shell: Terminal | Fish) -> None:
 
 
 def test_shell_offers_the_options_of_each_verb(shell: Terminal | Fish) -> None:
-    """A shell offers the options of the typed verb. For an alias, it offers the options of the verb."""
+    """A shell offers the options of the typed command. If an alias was typed, it offers the options of the command."""
     for verb in (*VERBS, *ALIASES):
         expected = {option.name for option in (*load(verb).options, JSON, HELP)}
         assert set(shell.offers(f"outlive {verb} -")) - {"--"} == expected, verb
@@ -291,7 +294,7 @@ def test_shell_offers_directories_for_a_directory_option(bench: Bench, shell: Te
 
 
 def test_shell_offers_the_ids_of_the_projects_tasks(bench: Bench, shell: Terminal | Fish) -> None:
-    """Each verb that takes an id is completed with the tasks of this project, even after an option with a value."""
+    """Each command that takes an id is completed with the ids of the project's tasks, even after other options."""
     tasks = {bench.launch("true"), bench.launch("echo 'a: b' [c] $(true)")}
     other = bench.root / "other"
     other.mkdir()
@@ -342,7 +345,7 @@ def test_shell_completes_the_command_after_two_dashes(bench: Bench, shell: Termi
     assert "--" in shell.offers("outlive run ")
     assert "sleep" in shell.offers("outlive run --timeout 3s -- slee")
     assert shell.offers("outlive run -- cat some-f") == ["some-file"]
-    if shell.name != "bash":  # without bash-completion, bash completes only names and files
+    if shell.name != "bash":  # Without bash-completion, bash completes only names of commands and files.
         assert shell.offers("outlive run --json -- outlive sho") == ["show"]
 
 
@@ -361,10 +364,7 @@ def test_bash_completion_loads_the_script_and_completes_the_command(bench: Bench
 
 
 def test_zsh_loads_the_script_from_fpath(bench: Bench) -> None:
-    """With the script in a directory of `fpath`, zsh completes a word when the Tab key is pressed for the first time.
-
-    It also completes the word when the key is pressed again.
-    """
+    """If the script is in a directory of `fpath`, zsh completes a word with the first and the second Tab."""
     place = bench.root / "functions" / "_outlive"
     place.parent.mkdir()
     place.write_text(bench.ok("completion", "zsh"))
@@ -384,7 +384,7 @@ def test_completion_creates_no_state_directory(bench: Bench) -> None:
 
 
 def _connection(ledger: Path) -> apsw.Connection:
-    """Return a connection to the ledger. The connection waits if a keeper that is ending has the lock."""
+    """Return a connection to the ledger that waits if an ending keeper has locked the file."""
     db = apsw.Connection(str(ledger))
     db.set_busy_timeout(10_000)
     return db
@@ -421,13 +421,13 @@ def _directory(ledger: Path) -> None:
 
 @pytest.mark.parametrize("damage", [_corrupt, _half, _empty, _newer, _fifo, _directory])
 def test_completion_ignores_a_ledger_that_cannot_be_read(bench: Bench, damage: Callable[[Path], None]) -> None:
-    """If the ledger cannot be read, completion prints no candidates.
+    """If the ledger cannot be read, completion prints no candidates and leaves the file unchanged.
 
-    Completion leaves the ledger unchanged, so that the next command can move it aside.
+    The next command can then move the damaged ledger aside and report this.
     """
     bench.ok("wait", bench.launch("true", "--group=g"))
     ledger = Path(bench.home.ledger)
-    # Checkpoint the log into the file, so that only the file can be damaged. The query makes SQLite open the log.
+    # Copy the write-ahead log into the file, so that only the file can be damaged. The query makes SQLite open the log.
     db = _connection(ledger)
     assert db.execute("SELECT count(*) FROM task").get == 1
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

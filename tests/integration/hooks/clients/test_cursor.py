@@ -25,13 +25,13 @@ PAYLOADS = Path(__file__).parents[3] / "clients/payloads/cursor.json"
 
 
 def documented() -> dict[str, Any]:
-    """Return the payloads in Cursor's documentation, by event and variant."""
+    """Return the payloads that Cursor's documentation shows, by event and variant."""
     found: dict[str, Any] = json.loads(PAYLOADS.read_text())
     return found
 
 
 def tell(bench: Bench, name: str, *options: str, **fields: Any) -> Any:
-    """Call a hook with a documented payload, for the test's session and project."""
+    """Call a hook with a payload from the documentation, for the test's session and project."""
     payload = {**documented()[name]["payload"], "conversation_id": SESSION, "session_id": SESSION, **fields}
     payload["workspace_roots"] = [str(bench.project)]
     return said(call(bench, "cursor", name.partition(":")[0], *options, **payload))
@@ -79,9 +79,9 @@ def test_cursor_stop_acknowledges_nothing_when_the_turn_was_aborted(bench: Bench
 
 
 def test_cursor_stop_sends_endings_within_the_limit_of_the_client(bench: Bench) -> None:
-    """The stop hook sends one message for each ending, up to the limit of the client.
+    """The stop hook sends one message for each ending, up to the client's limit of messages.
 
-    For a running task, it sends no message.
+    It sends none for running tasks.
     """
     tell(bench, "sessionStart")
     running = launch(bench, until("go"))
@@ -95,10 +95,7 @@ def test_cursor_stop_sends_endings_within_the_limit_of_the_client(bench: Bench) 
 
 
 def test_cursor_session_start_hands_over_tasks_of_its_own_conversation(bench: Bench) -> None:
-    """At a session's start, a conversation receives its own tasks.
-
-    Another conversation of the same process does not receive them.
-    """
+    """At its start, a session receives only its own tasks, even if its process has other conversations."""
     tell(bench, "sessionStart")
     task = launch(bench, until("go"))
     tell(bench, "postToolUse")
@@ -109,10 +106,7 @@ def test_cursor_session_start_hands_over_tasks_of_its_own_conversation(bench: Be
 
 
 def test_cursor_hook_exports_the_session_and_permits_nothing(bench: Bench) -> None:
-    """The hook adds the session id to a command that launches a task.
-
-    The hook does not permit the command. The user decides whether it may run.
-    """
+    """The hook adds the session id to a command that launches a task, and leaves the permission to the user."""
     about = {"command": "outlive run -- make", "working_directory": str(bench.project)}
     found = tell(bench, "preToolUse", "--guard", "off", tool_input=about)
     assert found == {"updated_input": {**about, "command": f"export OUTLIVE_SESSION={SESSION}; outlive run -- make"}}
@@ -120,10 +114,7 @@ def test_cursor_hook_exports_the_session_and_permits_nothing(bench: Bench) -> No
 
 
 def test_cursor_advice_is_given_once_with_the_result_of_the_tool(bench: Bench) -> None:
-    """Advice is given once, with the result of the tool.
-
-    Cursor shows its model no text before a tool call.
-    """
+    """Advice is given once, with the result of the tool. Cursor would not show its model a text before the call."""
     about = {"tool_input": {"command": "nohup make &"}}
     assert "detached by hand" in tell(bench, "advise", **about)["additional_context"]
     assert tell(bench, "advise", **about) == {}
@@ -144,6 +135,6 @@ def test_cursor_sub_agents_are_listed_until_the_turn_is_over(bench: Bench) -> No
 
 @pytest.mark.parametrize("event", [*cursor.KINDS])
 def test_cursor_answer_decides_no_permission(event: str) -> None:
-    """No answer has a field `permission` or `continue`."""
+    """No answer of the hook has a field `permission` or `continue`, so the hook decides no permission."""
     said = cursor.write(event, Answer(context="a", block="b", tool_input={"command": "c"}, note="d"))
     assert not {"permission", "continue"} & set(said)

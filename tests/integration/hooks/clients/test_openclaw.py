@@ -27,7 +27,7 @@ PEER = "6f2d3c1e-0d5b-4f0e-9a55-1c2f3a4b5c6d"
 
 
 class Gateway:
-    """A process that takes the place of the gateway, and methods that call hooks as the plugin does."""
+    """A process that plays the gateway. Its methods call hooks as the plugin does."""
 
     def __init__(self, bench: Bench, pid: str) -> None:
         self.bench = bench
@@ -39,13 +39,13 @@ class Gateway:
         return said(call(self.bench, "openclaw", event, session_id=session, pid=self.pid, **fields))
 
     def watch(self) -> subprocess.Popen[str]:
-        """Start a watcher of the idle session, and wait until it watches the session."""
+        """Start a watcher process for the idle session, and wait until it watches the session."""
         watcher = self._start()
         wait_until(lambda: is_watched(self.bench.home, SESSION), "the watcher")
         return watcher
 
     def watch_once(self) -> int:
-        """Start a watcher that exits at once, and return its exit code."""
+        """Start a watcher process that exits at once, and return its exit code."""
         return self._start().wait(PATIENCE_S)
 
     def _start(self) -> subprocess.Popen[str]:
@@ -82,7 +82,7 @@ def gateway(bench: Bench, clients: Clients) -> Iterator[Gateway]:
 
 
 def test_openclaw_plugin_names_exactly_the_events_that_the_hook_knows(bench: Bench) -> None:
-    """The plugin's file and the doctor name exactly the events that the hook answers."""
+    """The plugin and the doctor name exactly the events that the hook answers."""
     assert set(EVENTS) == set(openclaw.KINDS)
     source = Path(__file__).parents[4] / "src/outlive/install/clients/openclaw_plugin/index.js"
     text = source.read_text(encoding="utf-8")
@@ -117,7 +117,7 @@ def test_openclaw_turn_is_continued_for_endings_three_times(gateway: Gateway) ->
 
 
 def test_openclaw_watcher_presents_no_notice_and_the_next_turn_does(gateway: Gateway) -> None:
-    """The watcher only requests a turn. The notice stays pending until that turn presents it."""
+    """The watcher requests a turn and presents no notice. The notice stays pending until this turn presents it."""
     task = launch(gateway.bench, f"{until('go')}; exit 3")
     watcher = gateway.watch()
     (gateway.bench.project / "go").touch()
@@ -145,10 +145,7 @@ def test_openclaw_sessions_of_one_gateway_do_not_continue_each_other(gateway: Ga
 
 
 def test_openclaw_sub_agents_are_listed_until_they_end(gateway: Gateway, clients: Clients) -> None:
-    """Sub-agents are listed until they end.
-
-    When the gateway dies, a sub-agent is unknown, and after the grace period it is lost.
-    """
+    """Sub-agents are listed until they end. If the gateway dies, they are unknown, and lost after the grace period."""
     child = "agent:main:subagent:1"
     gateway.call("subagent_spawned", children=[[child, "look into it"]])
 
@@ -185,6 +182,9 @@ def test_openclaw_advice_is_given_once_and_nothing_is_rewritten(gateway: Gateway
 
 
 def test_openclaw_answer_is_shortened_and_empty_without_content() -> None:
-    """An answer of 20,000 characters is shortened to less than 10,000. An answer without text is empty."""
+    """An answer of 20,000 characters is shortened to less than 10,000.
+
+    If there is nothing to report, the answer is empty.
+    """
     assert openclaw.write("before_prompt_build", Answer()) == {}
     assert len(str(openclaw.write("session_start", Answer(context="x" * 20_000))["context"])) < 10_000

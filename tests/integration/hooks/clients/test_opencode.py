@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MINE, OTHER = "ses_e1ec439b9ffej0ojA8KPd8Zo6A", "ses_e1ec40c15ffeuCrFSYq704A5QQ"
 CHILD = {"id": "ses_e1ec42871ffewyPm9PEw4iauZe", "title": "look around (@general subagent)"}
-# A client that runs the command of each input line, and prints the command's exit code, stdout and stderr.
+# A client that runs each line of its input as a command, and prints the command's exit code, stdout and stderr.
 CLIENT = """
 import json, subprocess, sys
 for line in sys.stdin:
@@ -79,10 +79,7 @@ def client(bench: Bench) -> Iterator[Client]:
 
 
 def ended(bench: Bench, session: str = MINE) -> str:
-    """Launch a task of a session, and wait until it has ended.
-
-    The session has not been notified of the ending.
-    """
+    """Launch a task of a session, and wait until it has ended. The ending has not been reported to the session."""
     task = bench.launch("exit 3", "--session", session)
     wait_until(lambda: bench.row(task).current.settled_at, "the ending")
     return task
@@ -94,13 +91,13 @@ def sessions(bench: Bench) -> dict[str, Any]:
 
 
 def test_opencode_plugin_calls_exactly_the_events_that_the_hook_knows() -> None:
-    """The plugin names exactly the events in `KINDS`, which the hook knows."""
+    """The plugin calls exactly the events in `KINDS`, which are those that the hook knows."""
     told = re.findall(r'\b(?:call\(|ask\(|news\(it, )"([\w.]+)"', plugin_text("advise"))
     assert set(told) == set(KINDS)
 
 
 def test_opencode_hook_acknowledges_only_what_the_model_has_read(bench: Bench, client: Client) -> None:
-    """The next request to the model acknowledges a presented notice. Further tool calls of the same batch do not."""
+    """The next request to the model acknowledges a presented notice. Tool calls of the same model reply do not."""
     task = ended(bench)
     assert f"notice n{task}01ended" in context(client.call("tool.execute.after", has_read=True))
     assert client.call("tool.execute.after", has_read=False) == {}
@@ -110,10 +107,7 @@ def test_opencode_hook_acknowledges_only_what_the_model_has_read(bench: Bench, c
 
 
 def test_opencode_session_is_handed_over_when_another_process_resumes_it(bench: Bench, client: Client) -> None:
-    """A session that another process resumes gets a hand-off.
-
-    After a summary, it gets another hand-off.
-    """
+    """A session gets a hand-off when another process resumes it, and again after a summary."""
     server = bench.launch("sleep 600", "--session", MINE, "--notify", "failure")
     task = ended(bench)
     client.end()
@@ -128,7 +122,7 @@ def test_opencode_session_is_handed_over_when_another_process_resumes_it(bench: 
 
 
 def test_opencode_session_is_not_notified_again_when_its_history_has_the_notice(bench: Bench, client: Client) -> None:
-    """A resumed session is not notified again of an ending that its history has.
+    """An ending that the history of a resumed session contains is not reported again.
 
     The history proves that the model received the notice before its client died.
     """
@@ -142,10 +136,7 @@ def test_opencode_session_is_not_notified_again_when_its_history_has_the_notice(
 
 
 def test_opencode_sessions_of_one_process_do_not_continue_each_other(bench: Bench, client: Client) -> None:
-    """A resume or a summary of one session does not end another session of the process.
-
-    It does not take the notices of the other session either.
-    """
+    """If a session is resumed or summarized, other sessions of the process do not end, and keep their notices."""
     task = ended(bench)
     assert task not in context(client.call("chat.message", OTHER, source="resume"))
     client.call("chat.message", OTHER, source="compact")
@@ -167,7 +158,7 @@ def test_opencode_idle_hook_of_a_single_turn_sleeps_until_the_task_has_ended(ben
 def test_opencode_hook_wakes_a_session_that_stays_when_a_task_ends(bench: Bench, client: Client) -> None:
     """When a task ends, the hook wakes a session that stays open: it exits with 2 and prints the notice on stderr.
 
-    It does not wake a session of a single turn.
+    It does not wake a session that answers a single prompt.
     """
     task = bench.launch(f"{until('go')}; exit 3", "--session", MINE)
     assert client.ask("Wake", is_one_turn=True) == (0, "", "")
@@ -181,7 +172,10 @@ def test_opencode_hook_wakes_a_session_that_stays_when_a_task_ends(bench: Bench,
 
 
 def test_opencode_sub_agents_are_listed_and_receive_no_notice(bench: Bench, client: Client) -> None:
-    """A sub-agent is listed until the client reports that no sub-agent runs. It receives no notice."""
+    """A sub-agent is listed until the client reports that no sub-agent runs any more.
+
+    A sub-agent receives no notice.
+    """
     task = ended(bench)
     assert context(client.call("session.created", agent_id=CHILD["id"], children=[CHILD])) == ""
     assert client.call("tool.execute.after", agent_id=CHILD["id"], has_read=True) == {}
@@ -194,9 +188,9 @@ def test_opencode_sub_agents_are_listed_and_receive_no_notice(bench: Bench, clie
 
 
 def test_opencode_sub_agent_is_unknown_and_then_lost_when_its_client_died(bench: Bench, client: Client) -> None:
-    """If the client died, its sub-agent is unknown and later lost.
+    """If the client died, its sub-agent is unknown, and later lost.
 
-    The hand-off of the resumed session names the sub-agent, even if no task runs.
+    The hand-off of the resumed session names the sub-agent.
     """
     client.call("session.created", agent_id=CHILD["id"], children=[CHILD])
     client.end()
@@ -215,13 +209,13 @@ def test_opencode_sub_agent_is_unknown_and_then_lost_when_its_client_died(bench:
 
 
 def test_opencode_dispose_ends_a_session_only_when_the_process_ends(bench: Bench, client: Client) -> None:
-    """The event that OpenCode disposes of a session ends the session only if the process ends.
+    """If OpenCode disposes of a session, the session ends only if the process ends too.
 
     OpenCode also disposes of its sessions when it reloads its configuration.
     """
     foreground = bench.launch("sleep 600", "--session", MINE, "--foreground")
     client.call("dispose", reason="dispose")
-    ended(bench)  # this task takes longer than ending a session would take
+    ended(bench)  # This task takes longer than the end of a session would take.
     assert bench.row(foreground).state == "running"
     assert sessions(bench)[MINE]["ended_at"] is None
     client.end()

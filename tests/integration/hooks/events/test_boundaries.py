@@ -1,4 +1,4 @@
-"""The starts, ends and summaries of sessions, as hooks record them."""
+"""How hooks record that sessions begin, end, are cleared and are summarized."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def test_clear_hands_tasks_over_to_the_next_session_of_the_process(bench: Bench, clients: Clients) -> None:
-    """After `/clear`, the client's next session gets the endings, although the client names no earlier session."""
+    """After `/clear`, the next session of the client's process gets the endings of the earlier session.
+
+    The client does not name the earlier session.
+    """
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     task = ended(bench)
@@ -33,7 +36,10 @@ def test_clear_hands_tasks_over_to_the_next_session_of_the_process(bench: Bench,
 
 
 def test_session_begins_and_ends_when_its_client_process_cannot_be_seen(bench: Bench) -> None:
-    """A session begins and ends even if its client's process id is invalid or from another PID namespace."""
+    """A session begins and ends even if Outlive cannot see the client's process.
+
+    The process id is invalid, or comes from another PID namespace.
+    """
     for pid in ("1073741824", "x", "-1", ""):
         said(call(bench, "claude", "SessionStart", source="startup", env={"CLAUDE_PID": pid}))
     assert [each["alive"] for each in bench.json("session", "list")["sessions"]] == [None]
@@ -42,7 +48,7 @@ def test_session_begins_and_ends_when_its_client_process_cannot_be_seen(bench: B
 
 
 def test_session_begins_with_a_prompt_when_its_start_was_missed(bench: Bench, clients: Clients) -> None:
-    """If a session's start was missed, the first prompt records it and reports endings of an earlier session."""
+    """If Outlive missed a session's start, the first prompt records it and reports endings of an earlier session."""
     env = {"CLAUDE_PID": clients.start()}
     earlier: dict[str, Any] = {"session_id": "99999999-2222-3333-4444-555555555555"}
     said(call(bench, "claude", "SessionStart", source="startup", env=env, **earlier))
@@ -56,7 +62,10 @@ def test_session_begins_with_a_prompt_when_its_start_was_missed(bench: Bench, cl
 
 
 def test_boundary_is_recorded_when_there_is_nothing_to_report(bench: Bench, clients: Clients) -> None:
-    """A boundary without a report is recorded, so that the new session receives later endings of the old session."""
+    """A session's start is recorded even if there is nothing to report.
+
+    So the session gets later endings of the old session.
+    """
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     fresh: dict[str, Any] = {"session_id": "99999999-2222-3333-4444-555555555555"}
@@ -77,7 +86,7 @@ def test_session_end_cancels_foreground_tasks_without_holding_up_the_client(benc
     mine = launch(bench, "sleep 600")
     bench.ok("wait", stubborn, "--until", "ready")
     keeper = bench.keeper(stubborn)
-    kill(keeper, signal.SIGSTOP)  # a hook that waited for the end of the task would never answer
+    kill(keeper, signal.SIGSTOP)  # A hook that waited for the end of this task would never answer.
     said(call(bench, "claude", "SessionEnd", reason="other", env=env))
     kill(keeper, signal.SIGCONT)
     wait_until(lambda: bench.row(stubborn).current.settled_at, "the end of the foreground")
@@ -86,7 +95,7 @@ def test_session_end_cancels_foreground_tasks_without_holding_up_the_client(benc
 
 
 def test_session_end_of_an_old_process_does_not_end_a_resumed_session(bench: Bench, clients: Clients) -> None:
-    """If a client process reports a session's end after another process has resumed it, the session does not end."""
+    """If the old process reports the end of a session that another process has resumed, the session does not end."""
     old, new = clients.start(), clients.start()
     said(call(bench, "claude", "SessionStart", source="startup", env={"CLAUDE_PID": old}))
     said(call(bench, "claude", "SessionStart", source="resume", env={"CLAUDE_PID": new}))
@@ -102,7 +111,10 @@ def test_session_end_of_an_old_process_does_not_end_a_resumed_session(bench: Ben
 
 @pytest.mark.parametrize("event", ["AfterTool", "BeforeAgent"])
 def test_gemini_hook_finds_a_summary_in_the_transcript(bench: Bench, tmp_path: Path, event: str) -> None:
-    """After a summary, the model gets one hand-off. No event reports the summary, so the hook reads the transcript."""
+    """The hook finds a summary of Gemini CLI in the transcript, and gives one hand-off.
+
+    No event reports the summary.
+    """
     task, transcript = launch(bench, until("go"), "--notify", "failure"), tmp_path / "transcript.jsonl"
     goes_on = f'{{"$set":{{"sessionId":"{SESSION}"}}}}\n'
     transcript.write_text(f'{{"sessionId":"{SESSION}"}}\n{goes_on}')
@@ -123,7 +135,10 @@ def test_gemini_hook_finds_a_summary_in_the_transcript(bench: Bench, tmp_path: P
 
 
 def test_resumed_session_gets_client_commands_in_its_hand_off(bench: Bench) -> None:
-    """The hand-off of a resumed session names the client's background command, even if no task runs."""
+    """The hand-off of a resumed session names a command that the client itself runs in the background.
+
+    This holds even if no task runs.
+    """
     said(call(bench, "claude", "SessionStart", source="startup"))
     shell = (
         "Command running in background with ID: b7. Output is being written to: /tmp/b7.output. You will be notified."

@@ -35,7 +35,10 @@ def test_hook_presents_an_ending_with_results_and_acknowledges_it_at_the_end_of_
 
 
 def test_claude_batch_acknowledges_the_notice_of_the_batch_before(bench: Bench) -> None:
-    """The next batch of Claude Code acknowledges the notice of the batch before. A single call does not."""
+    """The next batch of tool calls in Claude Code acknowledges the notice of the batch before.
+
+    A single call does not.
+    """
     task = ended(bench)
     assert task in context(said(call(bench, "claude", "PostToolBatch")))
     assert said(call(bench, "claude", "PostToolUse")) == {}
@@ -56,7 +59,7 @@ def test_sub_agents_receive_and_acknowledge_no_notices(bench: Bench) -> None:
 
 
 def test_session_of_another_project_receives_no_notice(bench: Bench) -> None:
-    """The hooks of a session in another project do not report the ending, at the start or at a prompt."""
+    """A session in another project gets no report of the ending, at its start or at a prompt."""
     ended(bench)
     other = bench.root / "other"
     other.mkdir()
@@ -70,7 +73,10 @@ def test_session_of_another_project_receives_no_notice(bench: Bench) -> None:
 def test_resumed_session_is_not_notified_again_when_its_transcript_has_the_notice(
     bench: Bench, clients: Clients
 ) -> None:
-    """A resumed session is not notified again if its transcript proves that the model received the notice."""
+    """If a resumed session's transcript has the notice, the model has received it.
+
+    So the notice is not reported again.
+    """
     env = {"CLAUDE_PID": clients.start()}
     transcript = bench.root / "transcript.jsonl"
     said(call(bench, "claude", "SessionStart", source="startup", env=env, transcript_path=str(transcript)))
@@ -85,7 +91,7 @@ def test_resumed_session_is_not_notified_again_when_its_transcript_has_the_notic
 
 
 def test_resumed_session_is_notified_again_when_it_has_no_transcript(bench: Bench, clients: Clients) -> None:
-    """A resumed session without a transcript is notified again, because the model may not have the notice."""
+    """If a resumed session has no transcript, the notice is reported again. The model may not have received it."""
     env = {"CLAUDE_PID": clients.start()}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     task = ended(bench)
@@ -97,7 +103,7 @@ def test_resumed_session_is_notified_again_when_it_has_no_transcript(bench: Benc
 
 
 def test_hook_reports_a_lost_task_when_its_keeper_was_killed(bench: Bench) -> None:
-    """A hook finds and reports a lost task itself, because a killed keeper writes nothing to the ledger."""
+    """If the keeper was killed, a hook itself finds that the task is lost, and reports this."""
     task = launch(bench, "sleep 600")
     assert said(call(bench, "claude", "PostToolBatch")) == {}
     bench.kill(task, "keeper", "witness", "command")
@@ -107,7 +113,7 @@ def test_hook_reports_a_lost_task_when_its_keeper_was_killed(bench: Bench) -> No
 
 
 def test_hook_reports_an_ending_after_an_earlier_hook_found_none(bench: Bench) -> None:
-    """A hook reports an ending even if an earlier hook recorded that there is none, once the ledger has changed."""
+    """A hook reports a new ending even if an earlier hook has recorded that there was nothing to report."""
     ended(bench)
     said(call(bench, "claude", "Stop"))
     said(call(bench, "claude", "Stop"))
@@ -122,9 +128,9 @@ def test_hook_reports_an_ending_after_an_earlier_hook_found_none(bench: Bench) -
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini", "opencode"])
 def test_stop_hook_does_not_block_an_interactive_session_while_a_task_runs(bench: Bench, client: str) -> None:
-    """In an interactive session, the stop hook does not wait for a task, and reports its ending at the next stop."""
+    """In an interactive session, the stop hook does not wait for a running task. The next stop reports its ending."""
     task = launch(bench, until("go"))
-    # A Gemini CLI without a terminal is interactive only if an editor talks to it (--acp).
+    # Gemini CLI without a terminal is interactive only if an editor controls it (--acp).
     runs = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[2:]))"
     assert said(call(bench, client, STOPS[client], through=(sys.executable, "-c", runs, "--acp"))) == {}
     (bench.project / "go").touch()
@@ -135,7 +141,10 @@ def test_stop_hook_does_not_block_an_interactive_session_while_a_task_runs(bench
 
 
 def test_stop_hook_blocks_no_more_often_than_the_client_accepts(bench: Bench) -> None:
-    """The stop hook blocks a turn as often as the client accepts. Further endings wait for the next boundary."""
+    """The stop hook blocks a turn only as often as the client accepts.
+
+    Further endings are reported at the next prompt.
+    """
     env = {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "2"}
     told = []
     for turn in range(3):
@@ -167,7 +176,7 @@ def test_hook_leaves_an_ending_unreported_when_stdout_fails(bench: Bench, event:
 
 @pytest.mark.parametrize("event", ["PostToolBatch", "Stop", "SessionStart"])
 def test_hook_reports_endings_of_very_long_commands(bench: Bench, event: str) -> None:
-    """A hook reports very long commands with little CPU time, because it masks only the part that is shown."""
+    """A hook needs little CPU time for endings of very long commands, because it masks only the part that it shows."""
     tasks = [ended(bench, "true " + "token=Zx81kQ2vB7pq b " * 5_000) for _ in range(6)]
     before = os.times()
     told = context(said(call(bench, "claude", event, source="resume", env={"OUTLIVE_HOOK_DEADLINE_S": ""})))
@@ -194,7 +203,7 @@ def test_hook_answer_is_short_enough_to_be_shown_whole(bench: Bench) -> None:
 def test_gemini_prompt_reports_endings_after_events_whose_answers_are_not_shown(
     bench: Bench, event: str, fields: dict[str, Any]
 ) -> None:
-    """If Gemini CLI does not show an event's answer, the notice stays pending until the prompt's hand-off."""
+    """If Gemini CLI does not show the answer to an event, the notice stays pending until the next prompt."""
     said(call(bench, "gemini", "SessionStart", source="startup"))
     task = ended(bench, "exit 3")
     assert said(call(bench, "gemini", event, **fields)) == {}

@@ -1,4 +1,4 @@
-"""The guard gives advice on commands that lose work, and rewrites commands that detach."""
+"""The guard's advice on commands that lose work, and its changes to commands that detach a process."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_kinds_in_recognises_habits_by_the_commands_of_a_text(command: str, kinds: list[str]) -> None:
-    """`kinds_in` finds habits, such as `sleep 300`, by the commands of a text.
+    """`kinds_in` finds a risky habit, such as `sleep 300`, by the commands of a shell text.
 
     It does not take words in quotes, comments and redirections for commands.
     """
@@ -113,7 +113,10 @@ def test_kinds_in_recognises_habits_by_the_commands_of_a_text(command: str, kind
 
 
 def test_hook_loads_no_advice_for_a_command_without_a_habit(bench: Bench) -> None:
-    """The hook imports the advice only for a command that may need it, because it runs before every command."""
+    """The hook imports the code for advice only if a command may need advice.
+
+    It runs before every command, and must be fast.
+    """
     unneeded = {"outlive.hooks.guard.advice", "outlive.observe.shell.split_text"}
     assert hook(bench, "Bash", command="cd a && make 2>&1 | tee log")[1].isdisjoint(unneeded)
     assert unneeded <= hook(bench, "Bash", command="sleep 300")[1]
@@ -128,7 +131,7 @@ def before(bench: Bench, command: str, *options: str, **fields: Any) -> Any:
 def test_advice_is_given_once_for_each_habit_and_decides_nothing(bench: Bench) -> None:
     """Advice on a habit is given once to the main agent, and once to its sub-agents.
 
-    The hook's answer neither changes the command nor decides whether the command may run.
+    The answer neither changes the command nor decides whether it may run.
     """
     bench.ok("list")
     answer = before(bench, "npm run dev", given={"run_in_background": True})
@@ -153,7 +156,7 @@ def test_first_advice_creates_a_private_state_directory(bench: Bench) -> None:
 
 
 def test_guard_rewrites_a_command_only_when_the_client_asks_no_permission(bench: Bench) -> None:
-    """The guard rewrites a command only if the client asks no person for permission.
+    """The guard changes a command only if the client does not ask a person for permission.
 
     Otherwise the person would be asked about `outlive run` instead of the model's own command.
     """
@@ -174,9 +177,9 @@ def test_guard_rewrites_a_command_only_when_the_client_asks_no_permission(bench:
 
 @pytest.mark.parametrize("name", ["settings.json", "settings.local.json"])
 def test_guard_rewrites_nothing_when_the_project_has_permission_rules(bench: Bench, name: str) -> None:
-    """The guard rewrites no command if the project has permission rules.
+    """The guard changes no command if the project has permission rules.
 
-    The rules must be checked against the command as the model wrote it.
+    The rules must be checked against the command that the model wrote.
     """
     bench.env["HOME"] = str(bench.root)
     place: Path = bench.project / ".claude"
@@ -189,7 +192,7 @@ def test_guard_rewrites_nothing_when_the_project_has_permission_rules(bench: Ben
 
 
 def test_guard_rewrites_nothing_when_the_client_was_started_with_rules(bench: Bench) -> None:
-    """The guard rewrites no command if the client's command line has permission rules."""
+    """The guard changes no command if the client was started with permission rules."""
     bench.env["HOME"] = str(bench.root)
     words = ["sh", "-c", "read line", "sh", "--disallowedTools", "Bash(rm:*)"]
     with subprocess.Popen(words, stdin=subprocess.PIPE) as client:
@@ -229,7 +232,7 @@ def test_guard_rewrites_nothing_when_the_client_was_started_with_rules(bench: Be
     ],
 )
 def test_guard_rewrites_nothing_when_a_command_is_not_plainly_detached(bench: Bench, command: str) -> None:
-    """The guard leaves a text unchanged if it is not clearly one detached command."""
+    """The guard changes a text only if it is clearly one detached command."""
     bench.env["HOME"] = str(bench.root)
     answer = before(bench, command, "--guard", "rewrite", permission_mode="bypassPermissions")
     assert "updatedInput" not in answer["hookSpecificOutput"]
@@ -257,7 +260,7 @@ def test_guard_rewrites_nothing_when_a_command_is_not_plainly_detached(bench: Be
 def test_guard_removes_only_detaching_words_when_it_rewrites_a_command(
     bench: Bench, command: str, is_background: bool, text: str | None
 ) -> None:
-    """When the guard rewrites a command, it removes only the words that detach the command.
+    """When the guard changes a detached command, it removes only the words that detach it.
 
     These are an `&` that is an operator, and `nohup` or `setsid` without options.
     """
@@ -269,9 +272,9 @@ def test_guard_removes_only_detaching_words_when_it_rewrites_a_command(
 
 
 def test_gemini_hook_exports_the_session_to_commands_that_call_outlive(bench: Bench) -> None:
-    """The Gemini CLI hook adds the session id to a command that calls Outlive.
+    """The Gemini CLI hook adds the session id to a command that calls Outlive, and to no other command.
 
-    Gemini CLI itself gives its commands no session id. Other commands are left unchanged.
+    Gemini CLI itself gives its commands no session id.
     """
     shell: dict[str, Any] = {"tool_name": "run_shell_command"}
     answer = said(call(bench, "gemini", "BeforeTool", tool_input={"command": "outlive run ls"}, **shell))
@@ -284,10 +287,7 @@ def test_gemini_hook_exports_the_session_to_commands_that_call_outlive(bench: Be
 
 
 def test_gemini_hook_gives_advice_with_the_result_of_the_tool(bench: Bench) -> None:
-    """The Gemini CLI hook gives advice after the tool call, with its result.
-
-    Gemini CLI does not show its model a text before a tool call.
-    """
+    """The Gemini CLI hook gives advice with the result of the tool, because the model sees no text before the call."""
     shell: dict[str, Any] = {"tool_name": "run_shell_command"}
     answer = said(call(bench, "gemini", "advise", tool_input={"command": "nohup ls &"}, **shell))
     assert answer["hookSpecificOutput"]["hookEventName"] == "AfterTool"

@@ -1,4 +1,4 @@
-"""Hooks about files that tasks hold (have changed and not restored), edits by the session, and clients' shells."""
+"""Hooks that warn about files which a task has changed and not restored, and hooks that record edits and shells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.support import Bench
 
-# For each client, the hook event at which the hook asks the guard.
+# The event of each client at which the hook asks the guard.
 BEFORE = {
     "claude": "PreToolUse",
     "gemini": "advise",
@@ -53,9 +53,9 @@ def about_to(bench: Bench, tool: str, **tool_input: Any) -> str:
 
 
 def test_hook_warns_before_a_tool_touches_a_held_file(bench: Bench, repo: Path) -> None:
-    """While a task holds a.py, the hook warns before an edit of it, a git command and a test run.
+    """While a task has changed a.py, the hook warns before an edit of a.py, a git command and a test run.
 
-    For tools that do not touch the file, the hook prints no warning.
+    For tools that do not touch a.py, the hook prints no warning.
     """
     assert about_to(bench, "Edit", file_path=str(repo / "a.py")) == ""
     task = stashed(bench)
@@ -91,9 +91,9 @@ def test_hook_warns_before_a_tool_touches_a_held_file(bench: Bench, repo: Path) 
 def test_hook_warns_before_a_tool_reads_a_held_file(
     bench: Bench, repo: Path, client: str, tool: str, given: dict[str, str]
 ) -> None:
-    """The hook warns before a tool reads a held file or searches its directory.
+    """The hook warns before a tool reads a file that a task has changed and not restored, or searches its directory.
 
-    It also warns sub-agents.
+    Sub-agents are warned, too.
     """
     (repo / "docs").mkdir()
     elsewhere = dict.fromkeys(("file_path", "filePath", "path", "dir_path"), "docs")
@@ -114,7 +114,10 @@ def test_hook_warns_before_a_tool_reads_a_held_file(
 
 
 def test_hook_resolves_a_search_in_the_present_directory_of_the_client(bench: Bench, repo: Path) -> None:
-    """The hook resolves a search in the payload's directory, and not in the directory where the client was started."""
+    """The hook looks for the searched files in the directory that the payload names.
+
+    The client may have been started in another directory.
+    """
     (repo / "docs").mkdir()
     task = stashed(bench)
     started = {"CLAUDE_PROJECT_DIR": str(repo / "docs")}
@@ -136,7 +139,7 @@ def test_hook_resolves_a_search_in_the_present_directory_of_the_client(bench: Be
 def test_hook_records_no_edit_when_a_tool_only_reads(
     bench: Bench, repo: Path, client: str, event: str, fields: dict[str, Any]
 ) -> None:
-    """If a tool only reads a file, the notice of a task does not say that the session edited the file."""
+    """If a tool only reads a file, the notice of a task does not name this as an edit by the session."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     assert call(bench, client, event, **fields).returncode == 0
@@ -147,7 +150,7 @@ def test_hook_records_no_edit_when_a_tool_only_reads(
 
 
 def test_hook_warns_when_a_file_in_the_command_cannot_be_determined(bench: Bench, repo: Path) -> None:
-    """The hook warns before a command with `$FILE`, which may be the held file.
+    """The hook warns before a command with `$FILE`, because this may be a file that a task has changed.
 
     For a search pattern such as `$P`, the hook prints no warning.
     """
@@ -175,7 +178,7 @@ def test_hook_warns_of_a_file_that_an_ended_task_left_changed_until_it_is_restor
 
 
 def test_hook_gives_advice_and_warning_in_one_answer(bench: Bench) -> None:
-    """The hook prints advice and warning in one JSON document, because a client reads only one per hook."""
+    """The hook prints advice and a warning in one JSON document, because a client reads only one document per hook."""
     task = stashed(bench)
     told = about_to(bench, "Bash", command="nohup git commit -am done &")
     assert f"task {task} has changed a.py" in told
@@ -197,10 +200,7 @@ def test_hook_gives_advice_and_warning_in_one_answer(bench: Bench) -> None:
 def test_notice_names_files_that_the_session_edited_while_the_task_ran(
     bench: Bench, repo: Path, client: str, event: str, fields: dict[str, Any]
 ) -> None:
-    """A task's notice names a file that the session edited with a client's tool while the task ran.
-
-    In this test, a sub-agent edits the file.
-    """
+    """A task's notice names a file that the session, or its sub-agent, edited with a tool while the task ran."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     assert call(bench, client, event, agent_id="sub", **fields).returncode == 0
@@ -219,7 +219,7 @@ def test_notice_names_files_that_the_session_edited_while_the_task_ran(
     ],
 )
 def test_notice_names_no_edit_that_the_client_refused(bench: Bench, repo: Path, response: Any) -> None:
-    """A task's notice does not name an edit that the client refused, because the file was not changed."""
+    """If the client refused an edit, the notice of a task does not name it. The file was not changed."""
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     edit: dict[str, Any] = {"tool_input": {"file_path": "a.py"}, "tool_response": response}
@@ -234,9 +234,9 @@ def test_notice_names_no_edit_that_the_client_refused(bench: Bench, repo: Path, 
 
 
 def test_notice_dates_a_late_reported_edit_by_the_time_of_its_file(bench: Bench, repo: Path) -> None:
-    """The time of an edit in a notice is the time of the edited file.
+    """A notice dates an edit by the time of the edited file.
 
-    Clients report an edit only after the whole batch of tools, which is too late.
+    Clients report an edit too late, after a whole batch of tools.
     """
     task = launch(bench, f"echo three > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
@@ -258,7 +258,7 @@ def test_notice_dates_a_late_reported_edit_by_the_time_of_its_file(bench: Bench,
 
 
 def test_notice_of_a_task_in_a_submodule_names_an_edit_from_the_outer_repository(bench: Bench, repo: Path) -> None:
-    """A task in a submodule and a session in the outer repository change one file, and the notice names the edit.
+    """If a task in a submodule and a session in the outer repository change one file, the notice names the edit.
 
     The task and the session belong to two projects.
     """
@@ -274,10 +274,7 @@ def test_notice_of_a_task_in_a_submodule_names_an_edit_from_the_outer_repository
 
 
 def test_hook_records_no_edit_when_no_task_runs(bench: Bench) -> None:
-    """An edit that was made while no task ran is not recorded.
-
-    The notice of a task that begins later does not name the edit as an overlap.
-    """
+    """If an edit was made while no task ran, the notice of a task that begins later does not name it."""
     launch(bench, "true")
     call(bench, "claude", "PostToolBatch", tool_calls=[{"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}])
     task = launch(bench, "echo three > a.py")
@@ -287,9 +284,9 @@ def test_hook_records_no_edit_when_no_task_runs(bench: Bench) -> None:
 
 
 def test_hand_off_names_a_client_shell_from_its_start_to_its_end(bench: Bench, repo: Path) -> None:
-    """The hand-off names a client's background shell until it ends.
+    """The hand-off names a shell that the client itself runs in the background, until it ends.
 
-    The hook finds its start in the result of the client's tool, and its end at the client's stop.
+    The hook finds its start in the result of the client's tool, and its end when the client stops it.
     """
     launch(bench, "true")
     output = repo / "b1.output"
@@ -310,10 +307,10 @@ def test_hand_off_names_a_client_shell_from_its_start_to_its_end(bench: Bench, r
 
 
 def test_hook_warns_while_a_client_shell_may_hold_a_file(bench: Bench, repo: Path) -> None:
-    """The hook warns while a client's background shell may hold a file.
+    """While a client itself runs a shell in the background, the hook warns of files that this shell may have changed.
 
-    The shell is not observed, so the hook cannot tell whether it holds the file. For a harmless shell, or for an ended
-    shell, the hook does not open the ledger.
+    The shell is not observed, so the hook cannot know. For a harmless or an ended shell, the hook does not open the
+    ledger.
     """
 
     def start(command: str) -> None:

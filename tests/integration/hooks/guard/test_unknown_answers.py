@@ -1,4 +1,4 @@
-"""The guard's answers about files that a task may have changed and not restored, or will take away."""
+"""The guard's answer if a task may have changed files without restoring them, or may later move files away."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def before_edit(bench: Bench, repo: Path) -> str:
 
 @pytest.mark.parametrize("how", ["off", "compare", "watch"])
 def test_guard_answers_unknown_while_an_unobserved_task_may_hold_files(bench: Bench, repo: Path, how: str) -> None:
-    """While an unobserved task with `git stash` in its text runs, `guard` answers `unknown`.
+    """While a task with `git stash` in its command runs unobserved, `guard` answers `unknown`.
 
-    When the task has ended, the guard answers `clear`.
+    Afterwards it answers `clear`.
     """
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", "--observe", how)
     stashed = repo / ".git/refs/stash"
@@ -80,9 +80,9 @@ def test_guard_answers_unknown_while_an_unobserved_task_may_hold_files(bench: Be
 def test_guard_answers_unknown_while_a_directory_may_be_away(
     bench: Bench, repo: Path, how: str, away: str, back: str
 ) -> None:
-    """While an unobserved task may have moved or removed a directory, `guard` answers `unknown` for its files.
+    """While an unobserved task may have moved or removed a directory, `guard` answers `unknown` for files in it.
 
-    For other files it answers `clear`. The answer also says whether the command's text puts the directory back.
+    For other files it answers `clear`. The answer also says whether the command puts the directory back.
     """
     Worktree(repo, new=False).commit(**{"src/b.py": "one\n"})
     text = f"{away}; {until('go')}; {back}"
@@ -99,10 +99,7 @@ def test_guard_answers_unknown_while_a_directory_may_be_away(
 
 @pytest.mark.usefixtures("repo")
 def test_guard_answers_clear_for_an_unobserved_task_that_takes_nothing_away(bench: Bench) -> None:
-    """`guard` answers `clear` if the text of an unobserved task takes no files away.
-
-    It also answers `clear` if the text takes away files of another directory.
-    """
+    """`guard` answers `clear` if an unobserved task's command removes no file, or only those of another directory."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     tasks = [
@@ -116,9 +113,9 @@ def test_guard_answers_clear_for_an_unobserved_task_that_takes_nothing_away(benc
 
 
 def test_guard_announces_what_a_queued_task_will_take_away(bench: Bench, repo: Path) -> None:
-    """`guard`, hook and hand-off name queued tasks whose text takes files away. The guard still answers `clear`.
+    """`guard`, the hook and the hand-off name queued tasks whose commands move or remove files.
 
-    The hook names each queued task once.
+    The guard still answers `clear`. The hook names each queued task once.
     """
     begin(bench, SESSION)
     first = bench.launch(until("go"), "--lock", "x", "--session", SESSION)
@@ -149,7 +146,7 @@ def test_guard_announces_what_a_queued_task_will_take_away(bench: Bench, repo: P
 
 
 def test_guard_answers_for_unknown_programs_and_missing_directories(bench: Bench, repo: Path) -> None:
-    """For an unknown program, `guard` answers that it cannot tell whether the program touches a held file.
+    """`guard` cannot tell whether an unknown program touches a file that a task has changed, and says so.
 
     For a command in a missing directory, `guard` answers `clear`.
     """

@@ -1,4 +1,4 @@
-"""The stop hook of a headless session, which waits until tasks of the session have ended."""
+"""The stop hook of a headless session, which waits until the tasks of the session have ended."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def session(bench: Bench) -> Iterator[Session]:
 
 
 def test_stop_hook_reports_all_endings_together_when_no_task_runs(bench: Bench, session: Session) -> None:
-    """When no task runs any more, the stop hook reports all endings together, and then the session may stop.
+    """The stop hook reports all endings together when no task runs any more. Then it lets the session stop.
 
     So the model needs one turn for any number of tasks.
     """
@@ -100,9 +100,9 @@ def test_stop_hook_reports_all_endings_together_when_no_task_runs(bench: Bench, 
 
 
 def test_stop_hook_reports_the_first_failure_at_once_and_the_rest_together(bench: Bench, session: Session) -> None:
-    """The stop hook reports the first failure at once, because it may change the model's next step.
+    """The stop hook reports the first failure at once, and the other endings together when no task runs any more.
 
-    It reports the other endings together when no task runs any more.
+    The failure may change what the model does next.
     """
     rest = [launch(bench, until("go")), launch(bench, f"{until('second')}; exit 4")]
     first = ended(bench, "exit 3")
@@ -121,10 +121,9 @@ def test_stop_hook_reports_the_first_failure_at_once_and_the_rest_together(bench
 def test_stop_hook_lets_the_session_stop_at_the_ceiling_and_does_not_wait_again(
     bench: Bench, session: Session, ceiling: str
 ) -> None:
-    """The stop hook waits once per turn, and for at most `OUTLIVE_HEADLESS_WAIT`.
+    """The stop hook waits once per turn, for at most `OUTLIVE_HEADLESS_WAIT`, and then reports the endings so far.
 
-    It then reports the endings so far. If a task still runs, its ending is reported to the session that continues this
-    one.
+    The ending of a task that still runs is reported to the session that continues this one.
     """
     ended_one, endless = ended(bench), launch(bench, "sleep 600")
     env = {"OUTLIVE_HEADLESS_WAIT": ceiling}
@@ -196,9 +195,9 @@ SERVER = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print
 
 
 def test_stop_hook_recognises_a_server_without_the_environment_of_its_task(bench: Bench, session: Session) -> None:
-    """The stop hook recognises a server by its process, even without the environment variables of its task.
+    """The stop hook recognises a server by its process, even if the process lacks the variables of its task.
 
-    The server has cleared its environment or was adopted.
+    The server has cleared its environment, or was adopted.
     """
     bare = launch(bench, f'exec env -i {sys.executable} -c "{SERVER}"')
     with (bench.project / "log").open("wb") as log:
@@ -226,7 +225,7 @@ def test_stop_hook_recognises_a_server_without_the_environment_of_its_task(bench
     ],
 )
 def test_gives_prompt_finds_the_option_of_gemini_also_behind_other_options(option: str, is_prompt: bool) -> None:
-    """`gives_prompt` finds the option `-p` of Gemini CLI when it is joined to other short options, as in `-yp`.
+    """`gives_prompt` finds the option `-p` of Gemini CLI even if it is joined to other short options, as in `-yp`.
 
     It does not take the value of an option, as in `-mp`, for the option `-p`.
     """
@@ -245,7 +244,7 @@ def test_gives_prompt_finds_the_option_of_gemini_also_behind_other_options(optio
 def test_stop_hook_does_not_wait_when_the_client_waits_in_the_background(
     bench: Bench, session: Session, waits: str
 ) -> None:
-    """The stop hook does not wait if the client itself waits for the task in a background command.
+    """The stop hook does not wait if the client itself waits for the task with a background command.
 
     The client continues when its own wait ends. A second wait would cost a turn.
     """
@@ -272,9 +271,9 @@ def test_stop_hook_waits_for_the_default_time_when_the_setting_is_no_duration(be
 
 
 def test_stop_hook_waits_when_the_client_reads_its_prompts_from_a_file(bench: Bench, tmp_path: Path) -> None:
-    """The stop hook waits if the client reads its prompts from a file, because no person adds a prompt to a file.
+    """The stop hook waits if the client reads its prompts from a file, because nobody will add a prompt.
 
-    With a watcher instead, Claude Code would wait half a minute for the watcher before it exits.
+    With a watcher process instead, Claude Code would wait half a minute for the watcher before it exits.
     """
     (tmp_path / "prompts").write_text("{}")
     with (tmp_path / "prompts").open() as prompts:
@@ -300,7 +299,7 @@ def test_stop_hook_waits_when_its_client_is_process_1(
 ) -> None:
     """The stop hook waits if its client is process 1, as in a container.
 
-    Another program that is process 1 is not taken for the client.
+    If another program is process 1, it is not taken for the client.
     """
     first = ["unshare", "-pf", "--mount-proc", sys.executable]
     if subprocess.run([*first, "-c", ""], capture_output=True, check=False).returncode:

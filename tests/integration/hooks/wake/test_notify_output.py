@@ -1,4 +1,4 @@
-"""`--notify output`: a success without output does not wake its session."""
+"""`--notify output`: a task that succeeds without output does not wake its session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def begun(bench: Bench) -> None:
 
 
 def test_silent_success_is_reported_at_the_next_prompt(bench: Bench, watchers: Watchers) -> None:
-    """A success without output neither continues the turn nor makes the gate refuse a stop."""
+    """If a task succeeds without output, the turn is not continued, and the gate allows a stop.
+
+    The success is reported at the next prompt.
+    """
     task = ended(bench, "true", *POLICY)
     assert said(call(bench, "claude", "Stop", env=watchers.env)) == {}
     gate = bench.json("gate", "--session", SESSION)
@@ -40,7 +43,10 @@ def test_silent_success_is_reported_at_the_next_prompt(bench: Bench, watchers: W
 def test_end_of_turn_reports_silent_successes_with_other_endings(
     bench: Bench, watchers: Watchers, command: str
 ) -> None:
-    """An ending with output or a failure continues the turn, and its text also names the silent success."""
+    """At the end of a turn, an ending with output or a failure continues the turn.
+
+    Its text also names the silent success.
+    """
     quiet, other = ended(bench, "true", *POLICY), ended(bench, command, *POLICY)
     assert bench.json("gate", "--session", SESSION)["may_stop"] is False
     told = context(said(call(bench, "claude", "Stop", env=watchers.env)))
@@ -48,7 +54,7 @@ def test_end_of_turn_reports_silent_successes_with_other_endings(
 
 
 def test_silent_success_does_not_wake_an_idle_session(bench: Bench, watchers: Watchers) -> None:
-    """The watcher ends without output when only successes without output are left to report."""
+    """If only silent successes are left to report, the waking hook of an idle session exits without output."""
     task = launch(bench, until("go"), *POLICY)
     watcher = watchers.start()
     watchers.until_there()
@@ -65,7 +71,10 @@ def test_silent_success_does_not_wake_an_idle_session(bench: Bench, watchers: Wa
 
 
 def test_headless_session_waits_for_silent_successes(bench: Bench, session: Session) -> None:
-    """The hook of a headless client reports all endings in one output, because the session has no next turn."""
+    """In a headless session, the hook reports all endings together, even silent successes.
+
+    The session has no next turn.
+    """
     tasks = [launch(bench, until("go"), *POLICY), ended(bench, "true", *POLICY)]
     hook = session.sleeper()
     (bench.project / "go").touch()
@@ -76,7 +85,7 @@ def test_headless_session_waits_for_silent_successes(bench: Bench, session: Sess
 
 @pytest.mark.parametrize(("last", "may_stop"), [("true", True), ("echo a word", False)])
 def test_gate_refuses_a_stop_after_a_group_when_a_member_has_output(bench: Bench, last: str, may_stop: bool) -> None:
-    """The gate allows a stop before a group's notice is reported only if every member succeeded without output."""
+    """The gate refuses a stop while the notice of an ended group is pending, unless all members succeeded silently."""
     for command in ("true", last):
         ended(bench, command, *POLICY, "--group", "g")
     assert bench.json("gate", "--session", SESSION)["may_stop"] is may_stop

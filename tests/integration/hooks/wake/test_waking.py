@@ -1,4 +1,7 @@
-"""Waking an idle session: a background hook, called the watcher, reports an ending."""
+"""A hook that runs in the background, wakes an idle session and reports an ending.
+
+It is called the waking hook or watcher.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Watchers:
-    """The watchers of a session: hooks that its client runs in the background while the session is idle."""
+    """The waking hooks of a session. The client runs such a hook in the background while the session is idle."""
 
     def __init__(self, bench: Bench, client: str) -> None:
         self.bench = bench
@@ -34,7 +37,7 @@ class Watchers:
         self._started: list[subprocess.Popen[str]] = []
 
     def start(self, source: str = "startup", **env: str) -> subprocess.Popen[str]:
-        """Start another watcher and return its process."""
+        """Start another waking hook and return its process."""
         watcher = subprocess.Popen(
             self.bench.command("hook", "claude", "Wake"),
             env={**self.bench.env, **self.env, **env},
@@ -51,22 +54,22 @@ class Watchers:
         return watcher
 
     def start_elsewhere(self, client: str) -> subprocess.Popen[str]:
-        """Start a watcher for another client of the session, and wait until the watcher sleeps."""
+        """Start a waking hook for another client of the session, and wait until the waking hook sleeps."""
         watcher = self.start(CLAUDE_PID=client)
         wait_until(lambda: len(os.listdir(f"/proc/{watcher.pid}/task")) > 1, "the watcher to wait for the lock")
         return watcher
 
     def until_there(self) -> None:
-        """Wait until one of the watchers watches the session."""
+        """Wait until one of the waking hooks watches the session."""
         wait_until(lambda: is_watched(self.bench.home, SESSION), "the watcher")
 
     def end(self, watcher: subprocess.Popen[str]) -> tuple[int, str, str]:
-        """Wait for a watcher's end, and return its exit code, stdout and stderr."""
+        """Wait for a waking hook's end, and return its exit code, stdout and stderr."""
         out, err = watcher.communicate(timeout=PATIENCE_S)
         return watcher.returncode, out, err
 
     def clean(self) -> None:
-        """Kill all watchers that still run."""
+        """Kill all waking hooks that still run."""
         for each in self._started:
             if each.poll() is None:
                 each.kill()
@@ -75,7 +78,7 @@ class Watchers:
 
 @pytest.fixture
 def watchers(bench: Bench, clients: Clients) -> Iterator[Watchers]:
-    """Begin a session of a living client, and yield its watchers."""
+    """Begin a session of a living client, and yield its waking hooks."""
     found = Watchers(bench, clients.start())
     said(call(bench, "claude", "SessionStart", source="startup", env=found.env))
     yield found
@@ -83,7 +86,10 @@ def watchers(bench: Bench, clients: Clients) -> Iterator[Watchers]:
 
 
 def test_watcher_reports_an_ending_once(bench: Bench, watchers: Watchers) -> None:
-    """The watcher exits with 2 and prints the notice, and the hooks of the woken turn do not repeat it."""
+    """The waking hook exits with 2 and prints the notice.
+
+    The hooks of the turn that then begins do not repeat the notice.
+    """
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start()
     watchers.until_there()
@@ -98,7 +104,7 @@ def test_watcher_reports_an_ending_once(bench: Bench, watchers: Watchers) -> Non
 
 
 def test_only_one_watcher_of_a_client_watches(bench: Bench, watchers: Watchers) -> None:
-    """Every end of a turn starts a watcher. The new watcher exits if another watcher watches already."""
+    """At every end of a turn, the client starts a waking hook. It exits if the client has another waking hook."""
     task = launch(bench, until("go"))
     first = watchers.start()
     watchers.until_there()
@@ -111,7 +117,7 @@ def test_only_one_watcher_of_a_client_watches(bench: Bench, watchers: Watchers) 
 def test_second_client_of_a_session_is_woken_when_the_first_is_killed(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """Each client has one watcher, and the second one begins to watch when the first one's client dies."""
+    """If two clients have a session open and the first is killed, the waking hook of the second wakes the session."""
     task = launch(bench, f"{until('go')}; exit 3")
     first = watchers.start()
     watchers.until_there()
@@ -128,7 +134,7 @@ def test_second_client_of_a_session_is_woken_when_the_first_is_killed(
 
 
 def test_only_one_of_two_clients_of_a_session_is_woken(bench: Bench, watchers: Watchers, clients: Clients) -> None:
-    """The second client's watcher exits without output after the first one has reported the ending."""
+    """If the first client's waking hook has reported the ending, that of the second client exits without output."""
     task = launch(bench, f"{until('go')}; exit 3")
     first = watchers.start()
     watchers.until_there()
@@ -141,7 +147,10 @@ def test_only_one_of_two_clients_of_a_session_is_woken(bench: Bench, watchers: W
 def test_watcher_that_waits_for_its_turn_ends_when_its_client_is_killed(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """The waiting watcher exits. The watcher of the other client still watches, and reports the ending."""
+    """A second client's waking hook exits when its client is killed.
+
+    The first client's waking hook still reports the ending.
+    """
     task = launch(bench, until("go"))
     first = watchers.start()
     watchers.until_there()
@@ -155,7 +164,7 @@ def test_watcher_that_waits_for_its_turn_ends_when_its_client_is_killed(
 
 
 def test_hook_and_watcher_together_report_an_ending_once(bench: Bench, watchers: Watchers) -> None:
-    """Only the process that has claimed the notice in the inbox prints it."""
+    """If the waking hook and another hook report at once, only the one that has claimed the notice prints it."""
     server = launch(bench, "sleep 600", "--notify", "failure")
     watcher = watchers.start()
     watchers.until_there()
@@ -169,7 +178,7 @@ def test_hook_and_watcher_together_report_an_ending_once(bench: Bench, watchers:
 
 
 def test_watcher_ends_when_its_client_is_killed(bench: Bench, watchers: Watchers, clients: Clients) -> None:
-    """The ending of the task stays pending, because nothing claims it for a dead session."""
+    """If the client is killed, its waking hook exits, and the notice stays pending."""
     task = launch(bench, "sleep 600")
     watcher = watchers.start()
     watchers.until_there()
@@ -181,10 +190,7 @@ def test_watcher_ends_when_its_client_is_killed(bench: Bench, watchers: Watchers
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "half a socket"])
 def test_watcher_ends_when_the_input_of_its_client_is_closed(bench: Bench, watchers: Watchers, kind: str) -> None:
-    """The watcher exits, because a client without input ends after its turn.
-
-    Claude Code would wait half a minute for its hooks before it ends.
-    """
+    """If the client's input is closed, the waking hook exits. Otherwise Claude Code would wait half a minute for it."""
     task = launch(bench, until("go"))
     ours, theirs = os.pipe()[::-1] if kind == "pipe" else (end.detach() for end in socket.socketpair())
     client = subprocess.Popen(["sleep", "600"], stdin=theirs)
@@ -208,7 +214,7 @@ def test_watcher_ends_when_the_input_of_its_client_is_closed(bench: Bench, watch
 
 
 def test_watcher_ends_when_its_session_has_ended(bench: Bench, watchers: Watchers) -> None:
-    """The watcher must exit before the client, because the client may wait for the watcher."""
+    """If the session has ended, the waking hook exits, because its client may wait for it."""
     task = launch(bench, until("go"))
     watcher = watchers.start()
     watchers.until_there()
@@ -220,7 +226,7 @@ def test_watcher_ends_when_its_session_has_ended(bench: Bench, watchers: Watcher
 
 
 def test_watching_begins_although_another_process_checks_the_lock(bench: Bench, watchers: Watchers) -> None:
-    """The watcher starts although a process that checks whether a watcher exists holds the lock for a short time."""
+    """The waking hook starts even if another process holds its lock for a short time, to check whether it is free."""
     from outlive.hooks.state import session_files
 
     client = int(watchers.env["CLAUDE_PID"])
@@ -245,7 +251,7 @@ def test_watching_begins_although_another_process_checks_the_lock(bench: Bench, 
 def test_resumed_session_is_watched_when_its_beginning_is_recorded(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """The watcher of the new client sleeps until another hook has recorded the beginning of the session."""
+    """In a resumed session, the waking hook sleeps until another hook has recorded that the session begins."""
     other = clients.start()
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start("resume", CLAUDE_PID=other)
@@ -259,14 +265,17 @@ def test_resumed_session_is_watched_when_its_beginning_is_recorded(
 
 
 def test_watcher_sleeps_and_gives_up_when_no_beginning_is_recorded(watchers: Watchers, clients: Clients) -> None:
-    """The watcher sleeps and does not poll, so it has few context switches."""
+    """If no hook records that the session begins, the waking hook sleeps without polling, and then exits."""
     before = getrusage(RUSAGE_CHILDREN).ru_nvcsw
     assert watchers.end(watchers.start("resume", CLAUDE_PID=clients.start())) == (0, "", "")
     assert getrusage(RUSAGE_CHILDREN).ru_nvcsw - before < 50, "a process polls every few milliseconds"
 
 
 def test_watcher_ends_when_a_hook_has_reported_all_endings(bench: Bench, watchers: Watchers) -> None:
-    """The watcher exits when no task is left to wait for, because it would otherwise run as long as the client."""
+    """If a hook has reported all endings and no task runs, the waking hook exits.
+
+    Otherwise it would run as long as the client.
+    """
     task = launch(bench, until("go"))
     watcher = watchers.start()
     watchers.until_there()
@@ -278,7 +287,7 @@ def test_watcher_ends_when_a_hook_has_reported_all_endings(bench: Bench, watcher
 
 
 def test_watcher_ends_when_another_session_continues_its_session(bench: Bench, watchers: Watchers) -> None:
-    """The new session has its own watcher, and receives the endings of the old session's tasks."""
+    """If another session continues the session, the waking hook exits. The new session has a waking hook of its own."""
     task = launch(bench, "sleep 600")
     watcher = watchers.start()
     watchers.until_there()
@@ -293,14 +302,17 @@ def test_watcher_ends_when_another_session_continues_its_session(bench: Bench, w
 def test_watcher_ends_at_once_when_its_client_cannot_be_woken(
     bench: Bench, watchers: Watchers, env: dict[str, str]
 ) -> None:
-    """The watcher exits, because a client that answers a single prompt would wait for it before exiting."""
+    """If the client answers a single prompt, the waking hook exits at once.
+
+    The client would wait for it before exiting.
+    """
     task = launch(bench, "sleep 600")
     assert watchers.end(watchers.start(**env)) == (0, "", "")
     bench.run("cancel", task)
 
 
 def test_watcher_ends_at_once_when_no_task_runs(bench: Bench, watchers: Watchers) -> None:
-    """A session without running tasks and pending notices needs no watcher, so the watcher exits."""
+    """If no task runs and no notice is pending, the waking hook exits at once."""
     assert watchers.end(watchers.start()) == (0, "", "")
     task = ended(bench)
     said(call(bench, "claude", "PostToolBatch", env=watchers.env))
@@ -311,9 +323,9 @@ def test_watcher_ends_at_once_when_no_task_runs(bench: Bench, watchers: Watchers
 def test_parent_is_woken_when_a_session_that_outlived_its_turn_leaves_a_task(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """A parent session is woken by the ending of a task that the session inside its own task has left.
+    """A parent session is woken by the ending of a task that a session inside its own task has launched and left.
 
-    The session inside the task still lives when its parent becomes idle. Then its client dies.
+    The inner session still lives when its parent becomes idle. Then the client of the inner session dies.
     """
     client, outlive = clients.start(), "env OUTLIVE_SESSION=child " + " ".join(bench.command())
     begins = f"{outlive} session begin --session child --pid {client} > begun"
@@ -331,9 +343,9 @@ def test_parent_is_woken_when_a_session_that_outlived_its_turn_leaves_a_task(
 def test_session_is_woken_when_the_launcher_of_a_task_that_it_was_shown_dies(
     bench: Bench, watchers: Watchers, clients: Clients
 ) -> None:
-    """The other session is woken when the launching session dies, and not before.
+    """A session that was shown another session's task is woken by the task's ending if the launching session dies.
 
-    The launching session is alive when the other session becomes idle, and dies after its task has failed.
+    The launching session is alive when the other session becomes idle, and dies after the task has failed.
     """
     client = clients.start()
     begin(bench, "launcher", "--pid", client)
@@ -368,7 +380,7 @@ class Door:
         return str(message["message"]["content"])
 
     def close(self) -> None:
-        """Stop listening, and leave the socket's file behind."""
+        """Stop listening, and leave the file of the socket on the disk."""
         self._socket.close()
 
 
@@ -383,7 +395,10 @@ def door(tmp_path: Path) -> Iterator[Door]:
 def test_message_wakes_the_session_and_its_prompt_hook_reports_the_ending(
     bench: Bench, watchers: Watchers, door: Door
 ) -> None:
-    """The message does not name the task. The watcher ends when the prompt hook has stored the message's nonce."""
+    """A message wakes the session, and the hook of the prompt reports the ending.
+
+    The message does not name the task. The waking hook exits when this hook has stored the message's nonce.
+    """
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start(**door.env)
     watchers.until_there()
@@ -399,7 +414,10 @@ def test_message_wakes_the_session_and_its_prompt_hook_reports_the_ending(
 
 
 def test_message_wakes_only_one_of_two_clients(bench: Bench, watchers: Watchers, clients: Clients, door: Door) -> None:
-    """The second client's watcher gets the lock after the ending was reported, and exits without output."""
+    """If two clients have the session open, only one of them gets a message.
+
+    The waking hook of the other exits without output.
+    """
     task = launch(bench, f"{until('go')}; exit 3")
     first = watchers.start(**door.env)
     watchers.until_there()
@@ -412,7 +430,10 @@ def test_message_wakes_only_one_of_two_clients(bench: Bench, watchers: Watchers,
 
 @pytest.mark.usefixtures("watchers")
 def test_message_counts_as_received_after_its_notice_was_reported(bench: Bench) -> None:
-    """The sender exits when its message counts as received, and the next watcher must not report the notice again."""
+    """A message counts as received after its notice was reported.
+
+    The sender then exits, and no waking hook reports it again.
+    """
     from outlive.hooks.event import Event
     from outlive.hooks.state import session_files
     from outlive.hooks.wake.claude_message import hear, message
@@ -426,7 +447,10 @@ def test_message_counts_as_received_after_its_notice_was_reported(bench: Bench) 
 def test_watcher_reports_the_ending_itself_when_its_message_is_not_taken(
     bench: Bench, watchers: Watchers, door: Door
 ) -> None:
-    """If the message arrives later, the prompt hook blocks it, because the ending was already reported."""
+    """If its message is not taken, the waking hook reports the ending itself.
+
+    If the message arrives later, a hook blocks it.
+    """
     task = launch(bench, f"{until('go')}; exit 3")
     watcher = watchers.start(**door.env)
     watchers.until_there()
@@ -443,7 +467,7 @@ def test_watcher_reports_the_ending_itself_when_its_message_is_not_taken(
 
 
 def test_watcher_reports_the_ending_itself_when_no_client_listens(bench: Bench, watchers: Watchers, door: Door) -> None:
-    """The watcher reports the ending itself if its client was killed and only the file of the socket is left."""
+    """If the client was killed, so that no process listens on its socket, the waking hook reports the ending itself."""
     task = launch(bench, f"{until('go')}; exit 3")
     door.close()
     watcher = watchers.start(**door.env)

@@ -22,7 +22,10 @@ SCHEMA = "https://opencode.ai/config.json"
 
 
 def test_install_adds_the_server_to_the_file_that_opencode_reads(bench: Bench, user: Path) -> None:
-    """The user's entries stay, and no permission rule is added."""
+    """Installing adds the server to the file that OpenCode reads.
+
+    Entries of the user stay, and no permission is added.
+    """
     plain = user / ".config/opencode/opencode.json"
     plain.parent.mkdir(parents=True)
     plain.write_text('{"permission": {"bash": "ask"}}')
@@ -51,9 +54,9 @@ def test_install_adds_the_server_to_the_file_that_opencode_reads(bench: Bench, u
 def test_uninstall_keeps_the_schema_of_opencode_only_with_entries_of_the_user(
     bench: Bench, user: Path, before: str | None, edit: tuple[str, str], after: str | None
 ) -> None:
-    """OpenCode itself adds `$schema` to a file with entries of the user.
+    """Uninstalling deletes a file of OpenCode that has only Outlive's entries.
 
-    A file that was made for Outlive's entries only is deleted.
+    With entries of the user, `$schema` stays.
     """
     file = user / CLIENTS["opencode"]
     if before is not None:
@@ -68,7 +71,7 @@ def test_uninstall_keeps_the_schema_of_opencode_only_with_entries_of_the_user(
 
 @pytest.mark.parametrize("name", ["XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"])
 def test_install_finds_opencode_by_its_variables(bench: Bench, user: Path, name: str) -> None:
-    """`XDG_CONFIG_HOME` and `OPENCODE_CONFIG_DIR` change the place of OpenCode's configuration."""
+    """Installing finds OpenCode's configuration by `XDG_CONFIG_HOME` and `OPENCODE_CONFIG_DIR`."""
     place = bench.root / "elsewhere"
     bench.env[name] = str(place)
     install(bench, "opencode")
@@ -80,7 +83,10 @@ def test_install_finds_opencode_by_its_variables(bench: Bench, user: Path, name:
 
 
 def test_install_enables_the_plugin_of_openclaw_without_a_webhook(bench: Bench, user: Path) -> None:
-    """The plugin may load, and calls the script by its absolute path with `python -I`."""
+    """Installing allows OpenClaw to load the plugin.
+
+    The plugin calls the script by its absolute path with `python -I`.
+    """
     settings(user, "openclaw")
     install(bench, "openclaw", "--guard", "off")
     text = (user / CLIENTS["openclaw"]).read_text()
@@ -97,7 +103,10 @@ def test_install_enables_the_plugin_of_openclaw_without_a_webhook(bench: Bench, 
 
 
 def test_plugin_is_installed_and_uninstalled_as_a_folder(bench: Bench, user: Path) -> None:
-    """Only the plugin's own folder is created and removed. No file of the user's configuration is changed."""
+    """Installing a plugin creates its folder, and uninstalling removes it.
+
+    No file of the user's configuration is changed.
+    """
     folder = bench.root / "plugin"
     bench.ok("install", "--yes", "--client", "claude", "--plugin", str(folder))
     assert json.loads((folder / ".claude-plugin/plugin.json").read_text())["name"] == "outlive"
@@ -111,7 +120,7 @@ def test_plugin_is_installed_and_uninstalled_as_a_folder(bench: Bench, user: Pat
 def test_uninstall_removes_plugins_without_being_given_their_folders(
     bench: Bench, user: Path, options: tuple[str, ...]
 ) -> None:
-    """Outlive removes the folders that it has recorded, and then the record."""
+    """Uninstalling removes the plugin folders that Outlive has recorded, and then the record."""
     bench.env["PATH"] = "/usr/bin:/bin"
     folders = [bench.root / "one", bench.root / "deep/other"]
     for folder in folders:
@@ -125,7 +134,7 @@ def test_uninstall_removes_plugins_without_being_given_their_folders(
 
 
 def test_uninstall_names_and_keeps_an_edited_file_of_a_plugin(bench: Bench, user: Path) -> None:
-    """A file that the user added stays, too. A file that was deleted causes no error."""
+    """Uninstalling keeps a plugin file that the user edited or added, and names it. A deleted file causes no error."""
     (user / ".claude").mkdir()
     install(bench, "claude")
     folder = bench.root / "plugin"
@@ -144,7 +153,7 @@ def test_uninstall_names_and_keeps_an_edited_file_of_a_plugin(bench: Bench, user
 
 
 def test_install_and_uninstall_leave_a_plugin_folder_of_another_program_alone(bench: Bench, user: Path) -> None:
-    """A folder with a plugin of another name is neither overwritten nor removed."""
+    """A folder that has a plugin of another program is neither overwritten nor removed."""
     folder = bench.root / "plugin"
     for name in (".mcp.json", "hooks/hooks.json", ".claude-plugin/plugin.json"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -158,7 +167,7 @@ def test_install_and_uninstall_leave_a_plugin_folder_of_another_program_alone(be
 
 
 def test_uninstall_restores_two_configuration_directories_of_one_client(bench: Bench, user: Path) -> None:
-    """Each directory that `CLAUDE_CONFIG_DIR` named gets its own content back."""
+    """Uninstalling restores the content of each directory that `CLAUDE_CONFIG_DIR` named during an installation."""
     places = [bench.root / "one", bench.root / "other"]
     for each in places:
         each.mkdir()
@@ -175,7 +184,10 @@ def test_uninstall_restores_two_configuration_directories_of_one_client(bench: B
 
 @pytest.mark.parametrize("text", ['{"name": "x"}', '{"name": "x", "hooks": {"stop": [{"command": "./a.sh"}]}}'])
 def test_uninstall_removes_the_version_that_it_added_to_cursors_hooks(bench: Bench, user: Path, text: str) -> None:
-    """The version stays if the user has added hooks, because a file with hooks must have a version."""
+    """Uninstalling removes the version that Outlive added to Cursor's hooks file, unless the user has added hooks.
+
+    A file with hooks must have a version.
+    """
     file = settings(user, "cursor", text)
     install(bench, "cursor")
     file.write_text(file.read_text().replace('"x"', '"y"'))
@@ -192,7 +204,7 @@ def test_uninstall_removes_the_version_that_it_added_to_cursors_hooks(bench: Ben
 
 
 def test_uninstall_keeps_the_version_that_the_user_wrote_for_cursor(bench: Bench, user: Path) -> None:
-    """A file in which the user wrote a version keeps it, and any other file has no version afterwards."""
+    """Uninstalling keeps a version that the user wrote into Cursor's hooks file, and removes Outlive's own."""
     file = settings(user, "cursor", '{"version": 1, "name": "x"}')
     for name in ("y", "z"):
         install(bench, "cursor")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def test_install_writes_nothing_for_codex_when_its_program_is_missing(bench: Bench, user: Path) -> None:
-    """No file is written, because only the program can tell how Codex trusts hooks."""
+    """If the program of Codex is missing, nothing is written, because only the program can tell how it trusts hooks."""
     bench.env["PATH"] = "/usr/bin:/bin"
     done = bench.run("install", "--yes", "--client", "codex")
     assert done.returncode == 2
@@ -57,7 +57,7 @@ def codex(bench: Bench, user: Path) -> Path:
 
 
 def test_install_writes_the_trust_in_each_codex_hook_once(bench: Bench, codex: Path) -> None:
-    """A second installation adds no second table for a hook, because Codex would not start with two tables."""
+    """A second installation writes no second table of trust for a hook. With two tables, Codex would not start."""
     bench.ok("install", "--yes", "--client", "codex")
     trusted = tomllib.loads(codex.read_text())["hooks"]["state"]
     (codex.parent / "hooks.json").unlink()
@@ -71,7 +71,7 @@ def test_install_writes_the_trust_in_each_codex_hook_once(bench: Bench, codex: P
 
 
 def test_uninstall_keeps_the_trust_in_codex_hooks_of_the_user(bench: Bench, codex: Path) -> None:
-    """Uninstalling removes only the trust in Outlive's hooks."""
+    """Uninstalling removes Codex's trust in Outlive's hooks, and keeps its trust in hooks of the user."""
     hooks = codex.parent / "hooks.json"
     hooks.write_text('{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}}')
     theirs = f'model = "x"\n[hooks.state."{hooks}:stop:0:0"]\ntrusted_hash = "sha256:1"\n'
@@ -95,7 +95,10 @@ def test_uninstall_keeps_the_trust_in_codex_hooks_of_the_user(bench: Bench, code
     ],
 )
 def test_install_leaves_the_servers_of_the_user_in_codex_alone(bench: Bench, codex: Path, text: str) -> None:
-    """Outlive adds no server, because a second table would keep Codex from starting."""
+    """If the user has a server `outlive`, or has written the servers as one value, Outlive adds no server.
+
+    A second table would keep Codex from starting.
+    """
     codex.write_text(text)
     servers = tomllib.loads(text)["mcp_servers"]
     assert "not added" in bench.ok("install", "--yes", "--client", "codex")
@@ -107,7 +110,7 @@ def test_install_leaves_the_servers_of_the_user_in_codex_alone(bench: Bench, cod
 
 @pytest.mark.parametrize("text", ["hooks = {}\n", "hooks.state = {}\n", "model = \n"])
 def test_install_writes_nothing_when_codex_could_not_read_the_result(bench: Bench, codex: Path, text: str) -> None:
-    """Installing exits with code 2 when the resulting TOML would be invalid."""
+    """If the resulting TOML would be invalid, installing writes nothing and exits with 2."""
     codex.write_text(text)
     before = tree(codex.parent)
     done = bench.run("install", "--yes", "--client", "codex")
@@ -118,10 +121,7 @@ def test_install_writes_nothing_when_codex_could_not_read_the_result(bench: Benc
 
 @pytest.mark.parametrize("python", ["/usr/bin/python3", "/gone/python"])
 def test_uninstall_removes_a_server_with_the_exact_command_of_outlive(bench: Bench, user: Path, python: str) -> None:
-    """A server with exactly Outlive's command is removed although no backup exists.
-
-    A server with another command stays.
-    """
+    """Without a backup, uninstalling removes a server only if it has exactly Outlive's command."""
     file = user / ".claude.json"
     mine = {"command": "outlive", "args": ["mcp"]}
     for server, is_left in ((mine, True), ({"command": python, "args": ["-I", "-m", "outlive", "mcp"]}, False)):
@@ -132,7 +132,7 @@ def test_uninstall_removes_a_server_with_the_exact_command_of_outlive(bench: Ben
 
 
 def test_uninstall_removes_tables_below_the_server_in_codex(bench: Bench, codex: Path) -> None:
-    """Such a table is removed too, because it would otherwise define a server without a command."""
+    """Uninstalling also removes tables below the server's table. They would define a server without a command."""
     bench.ok("install", "--yes", "--client", "codex")
     codex.write_text(codex.read_text() + '\n[mcp_servers.outlive.env]\nA = "b"\n\n[mcp_servers.b]\ncommand = "/b"\n')
     bench.ok("uninstall", "--yes", "--client", "codex")
@@ -143,7 +143,7 @@ def test_uninstall_removes_tables_below_the_server_in_codex(bench: Bench, codex:
 def test_install_and_uninstall_keep_a_string_in_codex_that_looks_like_the_server(
     bench: Bench, codex: Path, quotes: str
 ) -> None:
-    """A multi-line string of the user stays, although its lines look like a server."""
+    """A multi-line string of the user whose lines look like the server stays unchanged."""
     args = '["-I", "-m", "outlive", "mcp"]' if quotes == "'''" else "[]"
     text = f'model = "x"\nnotes = {quotes}\n[mcp_servers.outlive]\ncommand = 1\nargs = {args}\n{quotes}\n'
     codex.write_text(text)
@@ -155,7 +155,7 @@ def test_install_and_uninstall_keep_a_string_in_codex_that_looks_like_the_server
 
 
 def test_trust_in_a_codex_hook_of_the_user_moves_with_the_hook(bench: Bench, codex: Path) -> None:
-    """The user's hook stays trusted, although its position, by which Codex stores trust, changes."""
+    """A hook of the user stays trusted when its position changes. Codex stores trust by position."""
     hooks = codex.parent / "hooks.json"
     bench.ok("install", "--yes", "--client", "codex")
     found = json.loads(hooks.read_text())
@@ -172,7 +172,10 @@ def test_trust_in_a_codex_hook_of_the_user_moves_with_the_hook(bench: Bench, cod
 
 
 def test_uninstall_keeps_trust_in_former_codex_hooks_of_the_user(bench: Bench, codex: Path) -> None:
-    """Uninstalling keeps the recorded trust in hooks that no longer exist, even if Outlive was never installed."""
+    """Uninstalling keeps the recorded trust in hooks of the user that no longer exist.
+
+    This also holds if Outlive was never installed.
+    """
     codex.write_text(f'[hooks.state."{codex.parent}/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:1"\n')
     before = tree(codex.parent)
     bench.ok("uninstall", "--yes", "--client", "codex")
@@ -183,7 +186,7 @@ def test_uninstall_keeps_trust_in_former_codex_hooks_of_the_user(bench: Bench, c
 
 
 def test_install_keeps_settings_that_the_user_added_to_the_server_in_codex(bench: Bench, user: Path) -> None:
-    """A second installation keeps the settings, including those in a table of their own."""
+    """A second installation keeps settings that the user added to Outlive's server, even in a table of their own."""
     file = user / ".codex/config.toml"
     install(bench, "codex")
     more = 'startup_timeout_sec = 20\n[mcp_servers.outlive.env]\nA = "b"\n'

@@ -1,4 +1,4 @@
-"""Configurations that are broken, nearly empty, linked, edited meanwhile, or made by the user."""
+"""Configurations that are broken, nearly empty, links, edited during an installation, or written by the user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def test_install_keeps_a_symbolic_link_to_the_configuration(bench: Bench, user: Path) -> None:
-    """The link stays, and its target is edited, because users keep such files elsewhere."""
+    """If the configuration is a symbolic link, the link stays, and the file that it refers to is edited."""
     real = bench.root / "dotfiles.json"
     real.write_text(MINE)
     (user / ".claude").mkdir()
@@ -65,7 +65,10 @@ def test_install_and_uninstall_are_refused_when_a_file_changes_during_the_questi
 
 @pytest.mark.parametrize("name", [".claude/skills", "store"])
 def test_install_writes_nothing_when_one_file_cannot_be_written(bench: Bench, user: Path, name: str) -> None:
-    """If one directory is read-only, no file is changed, even if that directory has only the target of a link."""
+    """If one file cannot be written, no file is changed.
+
+    The file may be in a read-only directory, or be reached by a link.
+    """
     folder = user / name
     folder.mkdir(parents=True)
     (folder / "claude.json").write_text("{}")
@@ -80,7 +83,7 @@ def test_install_writes_nothing_when_one_file_cannot_be_written(bench: Bench, us
 
 
 def test_install_refuses_a_configuration_that_is_nested_too_deeply(bench: Bench, user: Path) -> None:
-    """Installing exits with code 2 for such a file, as for a file that is not JSON."""
+    """Installing refuses a configuration that is nested too deeply with exit code 2, as one that is not JSON."""
     settings(user, "claude", '{"a": ' + "[" * 3000 + "]" * 3000 + "}")
     done = bench.run("install", "--yes", "--client", "claude")
     assert done.returncode == 2
@@ -88,7 +91,7 @@ def test_install_refuses_a_configuration_that_is_nested_too_deeply(bench: Bench,
 
 
 def test_install_writes_nothing_when_a_configuration_is_broken(bench: Bench, user: Path) -> None:
-    """Installing exits with code 2, and changes no other file of the client."""
+    """If a configuration is broken, installing exits with 2, and changes no file of the client."""
     settings(user, "claude", '{"model": ')
     before = tree(user)
     done = bench.run("install", "--yes", "--client", "claude")
@@ -117,9 +120,10 @@ TWICE = (
 def test_install_refuses_a_configuration_with_a_duplicate_key(
     bench: Bench, user: Path, client: str, name: str, text: str
 ) -> None:
-    """The exit code is 2, because a client may use the first entry while a person reads the second one, or vice versa.
+    """Installing refuses a configuration in which a key occurs twice, with exit code 2.
 
-    Where Outlive was never installed, uninstalling succeeds and changes nothing.
+    A client may use one of the entries while a person reads the other. Where Outlive was never installed, uninstalling
+    succeeds and changes nothing.
     """
     file = user / name
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +140,7 @@ def test_install_refuses_a_configuration_with_a_duplicate_key(
 
 @pytest.mark.parametrize("more", ['"hooks": {"Stop": []}, ', '"mcpServers": {}, '])
 def test_uninstall_refuses_a_duplicate_key_until_the_user_removes_it(bench: Bench, user: Path, more: str) -> None:
-    """The error says that a key occurs twice. The file is not changed."""
+    """Uninstalling refuses a configuration in which a key occurs twice, changes nothing, and names the fault."""
     file = settings(user, "gemini", "{}")
     install(bench, "gemini")
     ours = file.read_text()
@@ -152,7 +156,7 @@ def test_uninstall_refuses_a_duplicate_key_until_the_user_removes_it(bench: Benc
 
 
 def test_backup_of_a_configuration_is_private(bench: Bench, user: Path) -> None:
-    """The backup may contain keys, so its mode is 0600. Uninstalling deletes it."""
+    """The backup of a configuration has mode 0600, because it may contain keys. Uninstalling deletes it."""
     settings(user, "claude")
     install(bench, "claude")
     (kept,) = bench.state.glob("*/install/claude.json")
@@ -191,7 +195,7 @@ LITTLE = (
 def test_uninstall_restores_a_configuration_with_little_content(
     bench: Bench, user: Path, client: str, name: str, text: str
 ) -> None:
-    """Uninstalling restores the file after an installation, and leaves it unchanged without one."""
+    """After installing and uninstalling, or only uninstalling, a nearly empty configuration is as it was before."""
     file = user / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
@@ -205,7 +209,7 @@ def test_uninstall_restores_a_configuration_with_little_content(
 
 @pytest.mark.parametrize("client", ["claude", "gemini"])
 def test_install_and_uninstall_keep_a_comment_in_an_empty_object(bench: Bench, user: Path, client: str) -> None:
-    """The comment survives an edit of the file between installing and uninstalling."""
+    """A comment in an empty object survives installing and uninstalling, even if the file is edited in between."""
     file = settings(user, client, '{\n  "a": "x",\n  "hooks": {\n    // later\n  }\n}\n')
     install(bench, client)
     assert "// later" in file.read_text()
@@ -217,7 +221,7 @@ def test_install_and_uninstall_keep_a_comment_in_an_empty_object(bench: Bench, u
 
 
 def test_install_leaves_a_server_of_the_same_name_alone(bench: Bench, user: Path) -> None:
-    """The user's server stays unchanged, and the output says that it was kept."""
+    """If the user has a server with Outlive's name, it stays unchanged, and the output says that it was kept."""
     (user / ".claude").mkdir()
     (user / ".claude.json").write_text(OWN_SERVER)
     assert "which is kept" in install(bench, "claude")
@@ -235,7 +239,7 @@ def test_install_leaves_a_server_of_the_same_name_alone(bench: Bench, user: Path
 def test_install_does_not_overwrite_a_file_that_outlive_did_not_write(
     bench: Bench, user: Path, client: str, name: str
 ) -> None:
-    """If a file that Outlive would write already exists with other content, the exit code is 2."""
+    """Installing exits with 2 if a file that Outlive would create already exists with other content."""
     file = user / name
     file.parent.mkdir(parents=True)
     file.write_text("mine\n")
@@ -249,7 +253,7 @@ def test_install_does_not_overwrite_a_file_that_outlive_did_not_write(
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
 def test_install_and_uninstall_keep_a_hook_that_the_user_added(bench: Bench, user: Path, client: str) -> None:
-    """A second installation adds no hook twice. Uninstalling leaves the user's hook."""
+    """A hook of the user survives a second installation and the uninstallation. No hook is added twice."""
     file = settings(user, client, "{}")
     install(bench, client)
     found = json.loads(file.read_text())
@@ -268,7 +272,7 @@ def test_install_and_uninstall_keep_a_hook_that_the_user_added(bench: Bench, use
 
 
 def test_uninstall_leaves_malformed_hooks_as_they_are(bench: Bench, user: Path) -> None:
-    """Hook entries of unexpected types stay, because Outlive has not written them."""
+    """Uninstalling leaves hook entries of unexpected types unchanged, because Outlive has not written them."""
     odd = '{"x": "x", "hooks": {"Stop": [{"hooks": [{"command": "a", "args": 5}, 7]}, 3], "PreCompact": [], "a": {}}}'
     file = settings(user, "claude", odd)
     bench.ok("uninstall", "--yes", "--client", "claude")
@@ -276,7 +280,10 @@ def test_uninstall_leaves_malformed_hooks_as_they_are(bench: Bench, user: Path) 
 
 
 def test_install_keeps_a_variable_that_the_user_added_to_the_server(bench: Bench, user: Path) -> None:
-    """Installing again keeps the variable. Uninstalling removes it together with the server."""
+    """A second installation keeps a variable that the user added to the server.
+
+    Uninstalling removes it with the server.
+    """
     (user / ".claude").mkdir()
     file = user / ".claude.json"
     file.write_text('{"a": 1}')
@@ -293,7 +300,7 @@ def test_install_keeps_a_variable_that_the_user_added_to_the_server(bench: Bench
 
 
 def test_install_and_uninstall_refuse_a_configuration_that_is_no_regular_file(bench: Bench, user: Path) -> None:
-    """A pipe, for example, is refused, because reading it would block the command."""
+    """A configuration that is no regular file, such as a pipe, is refused. Reading it would block the command."""
     (user / ".claude").mkdir()
     os.mkfifo(user / CLIENTS["claude"])
     for verb in ("install", "uninstall"):
@@ -315,7 +322,7 @@ def test_install_and_uninstall_refuse_a_configuration_that_is_no_regular_file(be
 def test_uninstall_leaves_valid_json_when_the_file_was_edited(
     bench: Bench, user: Path, client: str, name: str, text: str
 ) -> None:
-    """The file is not left empty, because no client reads an empty file as JSON."""
+    """If the file was edited, uninstalling leaves valid JSON and no empty file, which no client could read."""
     file = user / name
     file.parent.mkdir()
     file.write_text(text)

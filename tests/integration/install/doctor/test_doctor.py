@@ -1,4 +1,4 @@
-"""The doctor: it tries the installed configuration, and reports what prevents a delivery path from working."""
+"""The doctor tries out the installed configuration, and reports what keeps notices from reaching a client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def user(bench: Bench, tmp_path: Path) -> Path:
     """Set a home directory for the commands of the test, and a long deadline for the hooks."""
     home = tmp_path / "user"
     home.mkdir()
-    # PATH contains no client, because a client that is installed on this machine would change the findings.
+    # PATH has no client. A client that is installed on this machine would change the findings.
     bench.env.update(HOME=str(home), OUTLIVE_HOOK_DEADLINE_S=str(PATIENCE_S), PATH="/usr/bin:/bin")
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"):
         bench.env.pop(name, None)
@@ -30,22 +30,22 @@ def user(bench: Bench, tmp_path: Path) -> Path:
 
 
 def examined(bench: Bench, client: str) -> dict[str, Any]:
-    """Return the doctor's findings about a client, by delivery path."""
+    """Return the doctor's findings about a client, for each way of delivering notices."""
     found = bench.json("doctor", "--client", client)["findings"]
     return {each["what"]: each for each in found if each["of"] == client}
 
 
 @pytest.mark.parametrize("client", ["claude", "gemini", "opencode", "openclaw", "cursor"])
 def test_doctor_reports_every_path_that_works(bench: Bench, user: Path, client: str) -> None:
-    """The doctor tries each delivery path with a call that the client would make, and reports whether it works.
+    """The doctor tries each way of delivering notices with a call of its own, and reports which ones work.
 
-    It leaves no task running.
+    It makes the calls that the client would make, and leaves no task running.
     """
     assert examined(bench, client)["hooks"]["why"] == f"Outlive is not installed in {client}"
     bench.ok("install", "--client", client, "--yes")
     found = examined(bench, client)
     works = {what: each["works"] for what, each in found.items()}
-    woken = ("claude", "opencode")  # for other clients, only a run of the client can show whether it wakes a session
+    woken = ("claude", "opencode")  # For other clients, only a run of the client can show this.
     assert works == {
         "hooks": None,
         "launch": True,
@@ -96,7 +96,7 @@ def test_doctor_reports_a_configuration_that_cannot_be_read(bench: Bench, user: 
 def test_doctor_checks_the_settings_file(
     bench: Bench, user: Path, text: str | None, works: bool | None, why: str
 ) -> None:
-    """A settings file with an error is a failed check, with the line and a hint."""
+    """If the settings file has an error, the doctor reports a failed check with the line and a hint."""
     file = user / ".config" / "outlive" / "config.toml"
     file.parent.mkdir(parents=True, mode=0o700)
     if text is not None:
@@ -111,7 +111,7 @@ def test_doctor_checks_the_settings_file(
 
 
 def test_doctor_reports_hooks_whose_interpreter_is_gone(bench: Bench, user: Path) -> None:
-    """If the installed hooks name an interpreter that does not exist, every delivery path is reported as blocked."""
+    """If the installed hooks name a missing interpreter, the doctor reports that no notice can be delivered."""
     bench.ok("install", "--client", "claude", "--yes")
     settings = user / ".claude" / "settings.json"
     settings.write_text(settings.read_text().replace(bench.command("x")[0], "/nonexistent/python"))
@@ -123,7 +123,7 @@ def test_doctor_reports_hooks_whose_interpreter_is_gone(bench: Bench, user: Path
 
 @pytest.mark.usefixtures("user")
 def test_doctor_reports_client_settings_that_disable_hooks(bench: Bench, user: Path) -> None:
-    """The doctor reports that Claude Code disables hooks, Codex does not trust them, or OpenCode loads no plugins."""
+    """The doctor reports settings by which a client calls no hooks: disabled, not trusted, or plugins not loaded."""
     bench.ok("install", "--client", "claude", "--yes")
     settings = user / ".claude" / "settings.json"
     document = json.loads(settings.read_text())
@@ -199,7 +199,7 @@ def test_run_warns_of_a_sandbox_that_will_kill_the_task(bench: Bench, tmp_path: 
 def test_run_warns_of_a_pid_namespace_that_ends_with_the_launch(
     bench: Bench, words: tuple[str, ...], first: str | None
 ) -> None:
-    """`run` warns if its PID namespace contains only `run` and the shells that started it.
+    """`run` warns if its PID namespace has no processes but `run` and its shells, because it ends with them.
 
     It does not warn if another program runs in the namespace, because that program may keep the namespace alive.
     """

@@ -1,4 +1,4 @@
-"""Reused keepers: a task that an idle keeper runs must run as it does under a new keeper."""
+"""Reused keepers: a task runs under an idle keeper as it would under a new keeper."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from tests.support import Bench
 
 P = ParamSpec("P")
-_OF_A_LEDGER = 3  # open descriptors of a ledger: its file, the log and the log's index
-_OF_A_COPY = 2  # open descriptors of a copy of the code: the copy itself and apsw
+_OF_A_LEDGER = 3  # the open descriptors of a ledger: its file, the write-ahead log and the index of this log
+_OF_A_COPY = 2  # the open descriptors of a copy of the code: the copy itself and apsw
 
 
 @pytest.fixture
 def client(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Outlive:
-    """Return a client with its own spawner, without idle keepers of other tests."""
+    """Return a client that launches tasks by a helper process of its own, without idle keepers of other tests."""
     monkeypatch.chdir(bench.project)
     monkeypatch.delenv("OUTLIVE_SESSION", raising=False)
     monkeypatch.setattr(sdk, "_spawner", Spawner())
@@ -45,12 +45,12 @@ def client(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Outlive:
 
 
 class Dismissed(Exception):
-    """An exception: an idle keeper has ended at its time limit, as may happen on a busy machine."""
+    """An error of a test: an idle keeper has ended at its time limit, as may happen on a busy machine."""
 
 
 @contextmanager
 def looking_at_a_keeper() -> Iterator[None]:
-    """Raise `Dismissed` if the block finds that a process in /proc has ended."""
+    """Raise `Dismissed` if the block reads /proc for a process that has ended."""
     try:
         yield
     except (FileNotFoundError, ProcessLookupError):
@@ -58,7 +58,7 @@ def looking_at_a_keeper() -> Iterator[None]:
 
 
 def patient(test: Callable[P, None]) -> Callable[P, None]:
-    """Return a test that runs again if an idle keeper has ended too early."""
+    """Return a test that is run again if an idle keeper has ended too early."""
 
     @wraps(test)
     def tried(*given: P.args, **named: P.kwargs) -> None:
@@ -95,7 +95,7 @@ def free_keeper(bench: Bench, client: Outlive) -> tuple[int, int]:
         task = client.run("true").wait()
         found = keeper_of(bench, task)
         if found is None:
-            continue  # the keeper has run as many tasks as it may, and has ended
+            continue  # The keeper has run as many tasks as it may, and has ended.
         keeper, witness = found
         if keeper not in processes_named(KEEPER_NAME):
             continue
@@ -105,7 +105,7 @@ def free_keeper(bench: Bench, client: Outlive) -> tuple[int, int]:
 
 
 def is_free(keeper: int) -> bool:
-    """Return whether a keeper sleeps and has no file of a task open."""
+    """Return whether a keeper sleeps and has none of a task's files open."""
     found = stat_of(keeper)
     if found is None:
         raise Dismissed
@@ -142,7 +142,7 @@ def run_by(bench: Bench, client: Outlive, keeper: int, command: str, **options: 
         found = stat_of(witness)
         if found is not None and found[1] == keeper:
             for other in others:
-                client.cancel(other)  # cancelled last, because the given keeper could reach its idle limit meanwhile
+                client.cancel(other)  # Cancel last. Meanwhile, the given keeper could reach its idle limit.
             return task
         others.append(task)
         if is_gone(keeper):
@@ -164,7 +164,7 @@ def test_keeper_runs_short_tasks_one_after_the_other(bench: Bench, client: Outli
 def test_reused_keeper_gives_each_command_its_own_surroundings(
     bench: Bench, client: Outlive, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The command has the directory, environment, umask and limits of its launch, not of the earlier task."""
+    """A command of a reused keeper has the directory, environment, umask and limits of its own launch."""
     keeper, _ = free_keeper(bench, client)
     say = 'echo "$PWD|$MINE|$(umask)|$(ulimit -n)|$OUTLIVE_TASK"'
     was = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -184,7 +184,7 @@ def test_reused_keeper_gives_each_command_its_own_surroundings(
 
 @patient
 def test_reused_keeper_keeps_the_effects_of_its_tasks_apart(bench: Bench, client: Outlive) -> None:
-    """One keeper observes two tasks, and each task's effects contain only the file that it created."""
+    """If one keeper runs two tasks, the effects of each task contain only the file that this task created."""
     for words in (("init", "-q"), ("config", "user.name", "n"), ("config", "user.email", "n@example.org")):
         subprocess.run(["git", *words], cwd=bench.project, check=True)
     keeper, _ = free_keeper(bench, client)
@@ -208,7 +208,7 @@ def test_reused_keeper_leaks_no_descriptors(bench: Bench, client: Outlive) -> No
 
 
 def test_keeper_ends_after_a_limited_number_of_tasks(bench: Bench) -> None:
-    """No witness runs more than `_MOST_LIVES` tasks. This limits the resources that a keeper can leak."""
+    """A keeper ends after `_MOST_LIVES` tasks, so that it can leak only a limited amount of resources."""
     program = (
         "from outlive import Outlive; o = Outlive()\n"
         f"for _ in range({2 * _MOST_LIVES + 2}): print(o.run('echo $PPID').wait().output().decode(), end='')"
@@ -223,7 +223,7 @@ def test_keeper_ends_after_a_limited_number_of_tasks(bench: Bench) -> None:
 @pytest.mark.parametrize("observe", ["auto", "off"])
 @patient
 def test_keeper_is_not_reused_while_a_process_of_its_task_runs(bench: Bench, client: Outlive, observe: str) -> None:
-    """The leftover process is shown with its task, and the next tasks have another keeper."""
+    """A keeper is not reused while a process that its task left runs. The process is shown with its task."""
     keeper, _ = free_keeper(bench, client)
     task = run_by(bench, client, keeper, "sleep 60 >/dev/null 2>&1 & echo $!", observe=observe).wait()
     left = int(task.output())
@@ -241,7 +241,7 @@ def test_keeper_is_not_reused_while_a_process_of_its_task_runs(bench: Bench, cli
 def test_next_task_succeeds_when_an_idle_keeper_or_witness_is_killed_or_stopped(
     bench: Bench, client: Outlive, which: int, number: signal.Signals
 ) -> None:
-    """The next two launches end with their own exit codes."""
+    """If an idle keeper or witness is killed or stopped, the next two tasks still end with their own exit codes."""
     victim = free_keeper(bench, client)[which]
     os.kill(victim, number)
     if number == signal.SIGKILL:
@@ -256,7 +256,7 @@ def test_next_task_succeeds_when_an_idle_keeper_or_witness_is_killed_or_stopped(
 @pytest.mark.parametrize("who", ["keeper", "witness"])
 @patient
 def test_task_of_a_reused_keeper_survives_a_kill(bench: Bench, client: Outlive, who: str) -> None:
-    """Keeper or witness is killed during its second task, and the task's exit code is still recorded."""
+    """If a reused keeper or witness is killed during its second task, the exit code of this task is still recorded."""
     keeper, _ = free_keeper(bench, client)
     go = bench.root / "go"
     task = run_by(bench, client, keeper, f"while ! [ -e {go} ]; do sleep 0.02; done; exit 6")
@@ -268,7 +268,7 @@ def test_task_of_a_reused_keeper_survives_a_kill(bench: Bench, client: Outlive, 
 
 @patient
 def test_keepers_of_short_tasks_are_reused_while_many_long_tasks_run(bench: Bench, client: Outlive) -> None:
-    """Short tasks reuse a keeper although more tasks run than the spawner has channels to keepers."""
+    """Short tasks reuse a keeper, even while more long tasks run than keepers can be kept idle."""
     long = [client.run(["sleep", "60"]) for _ in range(3 * _MOST_CHANNELS)]
     spawner = int(sdk._spawner.ask({"verb": "who"})[0])
     assert len(os.listdir(f"/proc/{spawner}/fd")) <= 5 + _MOST_CHANNELS + _OF_A_LEDGER + _OF_A_COPY
@@ -293,14 +293,14 @@ def test_idle_keepers_end_with_their_program(bench: Bench) -> None:
 
 @patient
 def test_idle_keeper_ends_after_a_while(bench: Bench, client: Outlive) -> None:
-    """Keeper and witness end when the program launches no further task."""
+    """An idle keeper and its witness end when the program has launched no further task for a while."""
     keeper, witness = free_keeper(bench, client)
     wait_until(lambda: not is_alive(keeper) and not is_alive(witness), "the end of keeper and witness")
 
 
 @patient
 def test_keeper_of_leftover_processes_notices_the_end_of_its_next_command(bench: Bench, client: Outlive) -> None:
-    """The keeper ignores SIGCHLD while it watches a leftover process, and stops ignoring it before its next task."""
+    """A keeper that watches a leftover process ignores SIGCHLD. It stops ignoring it before its next task begins."""
     keeper, _ = free_keeper(bench, client)
     run_by(bench, client, keeper, "(sleep 0.2 &); exit 0", observe="syscalls").wait()
     wait_until(partial(is_free, keeper), "the end of the leftover process")
@@ -325,7 +325,7 @@ except KeyboardInterrupt:
 
 
 def test_cancelling_a_program_does_not_end_a_task_of_its_idle_keeper(bench: Bench) -> None:
-    """While the program is cancelled, it launches a task through an idle keeper. This task runs to its end."""
+    """If a program is cancelled while an idle keeper runs a task for it, this task runs to its end."""
     (bench.project / "inner.py").write_text(INNER)
     outer = bench.launch(f"exec {sys.executable} inner.py", "--observe", "off")
     wait_until(lambda: "ready" in bench.ok("output", outer), "the program inside")
@@ -338,7 +338,7 @@ def test_cancelling_a_program_does_not_end_a_task_of_its_idle_keeper(bench: Benc
 
 
 def test_spawner_and_keepers_of_a_program_are_not_leftover_processes(bench: Bench) -> None:
-    """A task whose program launched other tasks has an empty `left_running`."""
+    """If a task's program launched other tasks, the processes that did so are not listed as left running."""
     (bench.project / "inner.py").write_text(INNER.partition("print")[0])
     outer = bench.launch(f"exec {sys.executable} inner.py")
     bench.run("wait", outer)
@@ -351,7 +351,10 @@ def has_the_ledger(pid: int) -> bool:
 
 
 def test_spawner_closes_the_ledger_after_a_while_and_restores_a_deleted_one(bench: Bench, client: Outlive) -> None:
-    """The spawner opens the ledger again for the next launch, which restores a deleted ledger with all tasks."""
+    """The helper process that launches tasks closes the ledger after a while.
+
+    It opens the ledger again for the next launch, and restores it if it was deleted.
+    """
     spawner = int(sdk._spawner.ask({"verb": "who"})[0])
     wait_until(lambda: client.run("true").wait().exit_code == 0 and has_the_ledger(spawner), "an open ledger")
     wait_until(lambda: not has_the_ledger(spawner), "the spawner to close the ledger")

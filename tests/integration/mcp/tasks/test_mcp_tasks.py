@@ -1,4 +1,7 @@
-"""MCP tasks: tasks of Outlive in two dialects of the protocol. Each task is recorded before the server answers."""
+"""MCP tasks: tasks of Outlive, as two versions of the protocol describe them.
+
+Each task is recorded before the server answers.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +38,7 @@ async def modern(bench: Bench, **options: Any) -> AsyncIterator[Client]:
 
 
 async def begin(client: Client, command: str, **more: Any) -> dict[str, Any]:
-    """Call `run` as a task, and return the task.
-
-    Clients of the older protocol have to ask for a task.
-    """
+    """Call `run` as a task, and return the task. A client of the older protocol has to ask for a task explicitly."""
     asked: dict[str, Any] = {"task": {"ttl": 60_000}} if client.protocol_version == "2025-11-25" else {}
     found = await ask(client, "tools/call", name="run", arguments={"command": command, **more}, **asked)
     assert "content" not in found
@@ -54,7 +54,10 @@ async def ended(client: Client, task: str) -> dict[str, Any]:
 
 
 def test_task_of_protocol_2025_is_followed_by_get_and_result(bench: Bench) -> None:
-    """The client asks for a task with `params.task`. `tasks/result` blocks until the task has ended."""
+    """A client of protocol 2025 asks for a task with `params.task`.
+
+    `tasks/result` then waits until the task has ended.
+    """
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -91,7 +94,10 @@ def test_task_of_protocol_2025_is_followed_by_get_and_result(bench: Bench) -> No
 
 
 def test_task_of_the_extension_has_its_result_in_get(bench: Bench) -> None:
-    """The server decides to answer with a task. If the command fails, the MCP task is `completed`."""
+    """A client of the extension gets a task as the server's answer, and its result from `tasks/get`.
+
+    If the command fails, the MCP task is still `completed`.
+    """
 
     async def steps() -> None:
         async with modern(bench) as client:
@@ -120,7 +126,7 @@ def test_task_of_the_extension_has_its_result_in_get(bench: Bench) -> None:
 
 @pytest.mark.parametrize("dialect", ["legacy", "extension"])
 def test_cancelled_task_has_ended_when_the_request_is_answered(bench: Bench, dialect: str) -> None:
-    """After the answer, `tasks/get` reports the status `cancelled`."""
+    """When a cancel has been answered, `tasks/get` reports the status `cancelled`."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") if dialect == "legacy" else modern(bench) as client:
@@ -143,7 +149,7 @@ async def refused(code: int, client: Client, method: str, **params: Any) -> None
 
 
 def test_methods_of_a_dialect_exist_only_in_its_protocol_version(bench: Bench) -> None:
-    """Methods of the other dialect and invalid ids of tasks are refused."""
+    """The server refuses methods of the other protocol version, and invalid ids of tasks."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -169,7 +175,7 @@ def test_methods_of_a_dialect_exist_only_in_its_protocol_version(bench: Bench) -
 
 @pytest.mark.parametrize("dialect", ["legacy", "extension"])
 def test_mcp_task_outlives_its_server(bench: Bench, dialect: str) -> None:
-    """The server is killed during a call, and another server answers for the task."""
+    """If the server is killed during a call, another server answers for the same task."""
     found: dict[str, str] = {}
 
     async def first() -> None:
@@ -232,7 +238,7 @@ def test_mcp_task_of_another_project_is_not_found(bench: Bench) -> None:
 def test_http_header_must_name_the_task_of_the_request(bench: Bench, server: HttpServer) -> None:
     """A request is refused if its header and its body name different tasks.
 
-    A proxy routes by the header, and the server reads the body.
+    A proxy chooses the server by the header, and the server reads the body.
     """
 
     async def steps() -> None:
@@ -258,9 +264,9 @@ def open_notices(bench: Bench, session: str = "s-1") -> list[str]:
 
 
 def test_result_of_a_failed_command_is_an_error_for_most_clients(bench: Bench) -> None:
-    """The result of a failed command has `isError`, except for Claude Code.
+    """The result of a failed command has `isError`, as the protocol asks, except for Claude Code.
 
-    The protocol asks for `isError`, but Claude Code joins the lines of an error text.
+    Claude Code would join the lines of a text that is marked as an error.
     """
 
     async def steps() -> None:
@@ -275,7 +281,10 @@ def test_result_of_a_failed_command_is_an_error_for_most_clients(bench: Bench) -
 
 
 def test_ending_is_reserved_for_the_mcp_client_that_follows_the_task(bench: Bench) -> None:
-    """The inbox does not report the ending, because the MCP result has the text of the notice."""
+    """While an MCP client follows a task, the inbox does not report its ending.
+
+    The MCP result has the text of the notice.
+    """
     claude = types.Implementation(name="claude-code", version="2.1.327")
 
     async def steps() -> None:
@@ -306,7 +315,10 @@ def test_ending_is_reserved_for_the_mcp_client_that_follows_the_task(bench: Benc
 
 @pytest.mark.parametrize("dialect", ["legacy", "extension"])
 def test_ending_is_pending_again_when_the_server_of_the_mcp_client_has_exited(bench: Bench, dialect: str) -> None:
-    """When the client gets the result after that, the result says that the ending was reported before."""
+    """If the server of the MCP client exits, the inbox reports the ending.
+
+    An MCP result that the client gets later says that the ending was reported before.
+    """
     found: dict[str, str] = {}
 
     async def first() -> None:
@@ -330,7 +342,10 @@ def test_ending_is_pending_again_when_the_server_of_the_mcp_client_has_exited(be
 
 
 def test_reservation_of_an_ending_lapses_when_the_mcp_client_stops_asking(bench: Bench) -> None:
-    """A reservation ends after three poll intervals without a request. A later request reserves the ending again."""
+    """If the MCP client asks for nothing during three poll intervals, the inbox reports the ending.
+
+    If the client asks again, the ending is reserved for the client again.
+    """
     task = begun_and_ended(bench)
 
     async def steps() -> None:
@@ -350,7 +365,7 @@ def test_reservation_of_an_ending_lapses_when_the_mcp_client_stops_asking(bench:
 def begun_and_ended(bench: Bench) -> str:
     """Launch a task of the session s-1, and wait until it has ended.
 
-    The session has not been notified of the ending.
+    The ending has not been reported to the session.
     """
     task = bench.launch("true", "--session", "s-1")
     wait_until(lambda: bench.row(task).current.settled_at, "the ending")

@@ -1,4 +1,4 @@
-"""The tools of the MCP server: their answers, documents and limits."""
+"""The tools of the MCP server: their texts, JSON documents and limits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def use_every_tool(client: Client, bench: Bench) -> None:
     assert document_of(await client.call_tool("result", {"id": task}))["exit_code"] == 0
     assert document_of(await client.call_tool("show", {"id": task}))["moves"]
     assert document_of(await client.call_tool("effects", {"id": task}))["level"]
-    assert document_of(await client.call_tool("inbox", {}))["notices"] == []  # `result` acknowledged the notice
+    assert document_of(await client.call_tool("inbox", {}))["notices"] == []  # `result` has acknowledged the notice
     failing = document_of(await client.call_tool("run", {"command": ["sh", "-c", "exit 3"]}))["id"]
     await anyio.to_thread.run_sync(lambda: bench.run("wait", "--no-ack", failing))
     answer = await client.call_tool("inbox", {})
@@ -91,7 +91,7 @@ def test_tools_answer_over_http(bench: Bench, server: HttpServer, era: str) -> N
 
 
 def test_tool_documents_equal_those_of_the_command_line(bench: Bench) -> None:
-    """The JSON of a tool is what `--json` prints. Only the JSON of `list` has fewer fields."""
+    """A tool's JSON equals that of `--json` on the command line. Only the JSON of `list` has fewer fields."""
     task = bench.launch("echo hi")
     bench.ok("wait", task)
 
@@ -109,7 +109,7 @@ def test_tool_documents_equal_those_of_the_command_line(bench: Bench) -> None:
 
 
 def test_effects_tool_bounds_its_answer(bench: Bench) -> None:
-    """The answer is short, because a client gives it to its model. `effects --json` has every path."""
+    """The tool `effects` gives a short answer, because the model reads it. `effects --json` has every path."""
     (bench.project / ".git").mkdir()
     task = bench.launch("i=0; while [ $i -lt 2000 ]; do : > f$i; i=$((i + 1)); done")
     bench.ok("wait", task)
@@ -126,7 +126,7 @@ def test_effects_tool_bounds_its_answer(bench: Bench) -> None:
 
 @pytest.mark.parametrize("tool", ["wait", "cancel"])
 def test_wait_and_cancel_tools_fail_when_the_group_has_no_task(bench: Bench, tool: str) -> None:
-    """The tools answer with an error, because a mistyped name must not look like a group that has ended."""
+    """`wait` and `cancel` fail if the group has no task. A mistyped name must not look like a group that has ended."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy", {}) as client:
@@ -138,7 +138,10 @@ def test_wait_and_cancel_tools_fail_when_the_group_has_no_task(bench: Bench, too
 
 
 def test_wait_tool_returns_after_a_time_limit_and_can_be_resumed(bench: Bench) -> None:
-    """`wait` returns early with an argument that resumes the wait. Other calls are answered meanwhile."""
+    """`wait` returns after a time limit, with an argument that continues the wait.
+
+    Other calls are answered during a wait.
+    """
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -153,7 +156,7 @@ def test_wait_tool_returns_after_a_time_limit_and_can_be_resumed(bench: Bench) -
             async with anyio.create_task_group() as group:
                 group.start_soon(go_on)
                 assert document_of(await client.call_tool("list", {}))["tasks"]
-                assert not found  # the call of `wait` is blocked, but the server is not
+                assert not found  # The call of `wait` still waits, but the server answers other calls.
                 (bench.project / "go").touch()
             assert (found[0]["done"], found[0]["resume"]) == (True, None)
             assert (await client.call_tool("wait", {"resume": "nonsense"})).is_error
@@ -188,7 +191,10 @@ def test_wait_tool_for_a_group_includes_tasks_that_join_later(bench: Bench) -> N
 
 
 def test_wait_tool_returns_when_a_line_of_output_matches(bench: Bench) -> None:
-    """The notice stays pending, and a slow pattern does not block other calls."""
+    """`wait` returns when a line of the output matches.
+
+    The notice stays pending, and a slow pattern blocks no other call.
+    """
     server = f"echo starting; {until('go')}; echo listening on 8080; {until('stop')}"
 
     async def steps() -> None:
@@ -219,7 +225,7 @@ def test_wait_tool_returns_when_a_line_of_output_matches(bench: Bench) -> None:
 
 
 def test_list_tool_is_short_for_twenty_tasks(bench: Bench) -> None:
-    """Text and JSON together are below 8,000 characters, even with long commands."""
+    """The text and JSON of `list` for twenty tasks have less than 8,000 characters, even if their commands are long."""
     outlive = Outlive(home=str(bench.state))
     text = f"cd {bench.project} && FOO=bar python -m pytest -q tests/integration/test_one.py --maxfail=3 -k 'a or b'; "
     tasks = [
@@ -238,7 +244,7 @@ def test_list_tool_is_short_for_twenty_tasks(bench: Bench) -> None:
 
 
 def test_run_tool_obeys_notify_and_key(bench: Bench) -> None:
-    """`notify` works as `run --notify`, and the same key gives the same task."""
+    """The argument `notify` works as `run --notify`. A second call with the same key returns the same task."""
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy") as client:
@@ -254,7 +260,10 @@ def test_run_tool_obeys_notify_and_key(bench: Bench) -> None:
 
 
 def test_guard_tool_names_the_task_that_holds_a_file(bench: Bench) -> None:
-    """The tool takes paths or a command. For a client of another project, the tool names no task."""
+    """For paths or a command, `guard` names the task that has changed a file and not restored it.
+
+    For a client of another project, `guard` names no task.
+    """
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "as committed\n"})
     worktree.write("a.py", "as it should be\n")
@@ -278,7 +287,10 @@ def test_guard_tool_names_the_task_that_holds_a_file(bench: Bench) -> None:
 
 
 def test_tool_error_has_a_fact_and_a_hint(bench: Bench) -> None:
-    """A tool answers a caller's mistake with an error. A call of a missing tool gets an error of the protocol."""
+    """A tool answers a mistake of the caller with an error that has a fact and a hint.
+
+    A call of a tool that does not exist gets an error of the protocol.
+    """
 
     async def steps() -> None:
         async with over_stdio(bench, "legacy", {}) as client:

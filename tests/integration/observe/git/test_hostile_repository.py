@@ -1,7 +1,7 @@
-"""Snapshots and counts of commits execute no program that a repository configures.
+"""Outlive executes no program that a repository configures, when it takes snapshots and counts commits.
 
-In the test repository, every way in which git would run a program runs one script, which writes a file named `mark`.
-The first test checks that git itself runs the script, because otherwise the other tests would prove nothing.
+In the test repository, git runs one script in every way that git allows. The script writes a file named `mark`. The
+first test checks that git itself runs the script, because otherwise the other tests would prove nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MISSING = "12" * 20
 
 
 class Trap:
-    """A repository in which git runs a script in every way that git allows."""
+    """A repository that makes git run a script in every way that git allows."""
 
     def __init__(self, place: Path) -> None:
         self.mark = place / "mark"

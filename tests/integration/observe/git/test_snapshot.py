@@ -1,4 +1,4 @@
-"""Snapshots of intact and damaged repositories: each result is correct or unknown, and comes in time."""
+"""Snapshots of intact and damaged repositories. Each result is correct or marked as unknown, and comes in time."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ def full(tree: Worktree, before: Snapshot | None = None) -> Snapshot:
 
 
 def files(snapshot: Snapshot) -> Tree:
-    """Return the files of a snapshot, which must have been read."""
+    """Return the files of a snapshot. The test fails if the snapshot could not read them."""
     assert snapshot.tree is not None, snapshot.unknown
     return snapshot.tree
 
 
 def how(comparison: Comparison) -> dict[str, str]:
-    """Return how each path of a comparison has changed."""
+    """Return how each path has changed, according to the comparison."""
     return {change.path: change.how for change in comparison.paths}
 
 
 def how_all(snapshot: Snapshot) -> list[str]:
-    """Return the names of the tracked files that existed."""
+    """Return how each tracked file that existed has changed, by its name."""
     return [os.fsdecode(path) for path, seen in files(snapshot).tracked.items() if len(seen) > 1]
 
 
@@ -80,7 +80,7 @@ def how_all(snapshot: Snapshot) -> list[str]:
 
 
 def test_quick_snapshot_reads_the_same_refs_as_git(tree: Worktree) -> None:
-    """HEAD, branch, refs, tags and stash are those that git reports, whether the refs are packed or not."""
+    """A quick snapshot has the HEAD, branch, refs, tags and stash that git reports, even if the refs are packed."""
     tree.git("tag", "-a", "-m", "one", "v1")
     tree.git("branch", "deep/er/name")
     for content in ("stashed\n", "stashed again\n"):
@@ -104,7 +104,7 @@ def test_quick_snapshot_reads_the_same_refs_as_git(tree: Worktree) -> None:
 
 
 def test_full_snapshot_does_not_read_clean_files(tree: Worktree) -> None:
-    """A file whose stat data matches the index is not opened and does not count as dirty."""
+    """A file that has the same stat data as in git's index is not opened, and does not count as changed."""
     before = os.stat(tree.path / "top").st_atime_ns
     seen = files(full(tree))
     assert not dirty_paths(seen)
@@ -113,7 +113,7 @@ def test_full_snapshot_does_not_read_clean_files(tree: Worktree) -> None:
 
 
 def test_full_snapshot_finds_the_dirty_files_with_the_ids_of_git(tree: Worktree) -> None:
-    """The dirty paths are those of `git status`, and their content ids are those of `git hash-object`."""
+    """The changed paths are those of `git status`, and the ids of their contents are those of `git hash-object`."""
     tree.write("src/a.py", "a = 2\n")
     (tree.path / "src" / "b.py").unlink()
     os.utime(tree.path / "top")
@@ -123,13 +123,13 @@ def test_full_snapshot_finds_the_dirty_files_with_the_ids_of_git(tree: Worktree)
 
 
 def test_full_snapshot_finds_a_change_in_the_same_clock_tick_as_the_index(tree: Worktree) -> None:
-    """A file with the stat data of the index is read anyway if it is not older than the index."""
+    """A file that is as new as git's index is read, even if its stat data equals that in the index."""
     index, top = tree.path / ".git" / "index", tree.write("top", "one\n")
     tree.git("add", "top")
     indexed = read_index(str(index)).entries[b"top"][0]
     top.write_text("two\n")
     found = top.stat()
-    # Simulate a second write in the clock tick of the first: the index gets the file's present times.
+    # Simulate a second write in the same clock tick: the index gets the file's present times.
     content = index.read_bytes()[:-20].replace(indexed[:16], stamp_from(found)[:16])
     index.write_bytes(content + sha1(content, usedforsecurity=False).digest())
     for index_written, is_dirty in ((found.st_mtime_ns, True), (found.st_mtime_ns + 1, False)):
@@ -138,7 +138,7 @@ def test_full_snapshot_finds_a_change_in_the_same_clock_tick_as_the_index(tree: 
 
 
 def test_full_snapshot_reads_sha256_repositories(tmp_path: Path) -> None:
-    """The ids of commits and contents have the length of SHA-256."""
+    """In a SHA-256 repository, the ids of commits and contents have the length of SHA-256."""
     tree = Worktree(tmp_path / "r", "--object-format=sha256")
     tree.commit(a="1\n")
     tree.write("a", "2\n")
@@ -149,7 +149,7 @@ def test_full_snapshot_reads_sha256_repositories(tmp_path: Path) -> None:
 
 
 def test_quick_snapshot_reads_no_tracked_files(tree: Worktree) -> None:
-    """A quick snapshot describes HEAD, refs and the index, but has no tree."""
+    """A quick snapshot has HEAD, the refs and the index, but reads no tracked file."""
     seen = take_quick(str(tree.path))
     assert seen.tree is None
     assert seen.git is not None
@@ -161,7 +161,7 @@ def test_quick_snapshot_reads_no_tracked_files(tree: Worktree) -> None:
 
 
 def test_worktrees_and_submodules_are_separate_repositories(tree: Worktree, tmp_path: Path) -> None:
-    """A worktree's `.git` file leads to its own HEAD, index and refs, and a submodule is one entry of its parent."""
+    """A linked worktree and a submodule are repositories of their own, with their own HEAD, index and refs."""
     tree.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "w"))
     side = Worktree(tmp_path / "w", new=False)
     commit = side.commit(only_here="1\n")
@@ -186,7 +186,7 @@ def test_worktrees_and_submodules_are_separate_repositories(tree: Worktree, tmp_
 
 
 def test_snapshot_of_a_bare_repository_has_no_tree(tree: Worktree, tmp_path: Path) -> None:
-    """For a bare repository, the snapshot has the refs but no tree."""
+    """A snapshot of a bare repository has the refs, but no files."""
     tree.git("clone", "-q", "--bare", ".", str(tmp_path / "b.git"))
     seen = take_full(str(tmp_path / "b.git"))
     assert seen.git is not None
@@ -196,7 +196,7 @@ def test_snapshot_of_a_bare_repository_has_no_tree(tree: Worktree, tmp_path: Pat
 def test_repository_search_ignores_git_dir_in_the_environment(
     tree: Worktree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The repository around the directory is found, although GIT_DIR names another repository."""
+    """A snapshot is of the repository around the directory, even if GIT_DIR names another one."""
     other = Worktree(tmp_path / "other")
     monkeypatch.setenv("GIT_DIR", str(other.path / ".git"))
     found = find_repository(str(tree.path / "src"))
@@ -205,7 +205,7 @@ def test_repository_search_ignores_git_dir_in_the_environment(
 
 
 def test_snapshot_without_a_repository_or_directory_is_empty(tmp_path: Path) -> None:
-    """A missing directory is recorded as not present, and no part of the snapshot is unknown."""
+    """A snapshot of a missing directory says that there is nothing, and marks nothing as unknown."""
     assert take_full(str(tmp_path)).git is None
     gone = take_full(str(tmp_path / "gone"))
     assert (gone.is_present, gone.git, gone.unknown) == (False, None, ())
@@ -214,7 +214,7 @@ def test_snapshot_without_a_repository_or_directory_is_empty(tmp_path: Path) -> 
 
 
 def test_comparison_reports_a_gone_or_replaced_repository(tree: Worktree, tmp_path: Path) -> None:
-    """A repository that was moved away is `gone`. If another repository is in its place, it is `replaced`."""
+    """A repository that was moved away is reported as `gone`. If another one is in its place, it is `replaced`."""
     before = full(tree)
     tree.path.rename(tmp_path / "moved")
     assert compare(before, full(tree)).repository == "gone"
@@ -224,7 +224,7 @@ def test_comparison_reports_a_gone_or_replaced_repository(tree: Worktree, tmp_pa
 
 
 def test_linked_worktree_is_unknown_when_its_repository_is_gone(tree: Worktree, tmp_path: Path) -> None:
-    """The snapshot says that the worktree's `.git` file names a directory without a repository."""
+    """If a linked worktree's repository is gone, the snapshot says that `.git` names no repository."""
     tree.git("worktree", "add", "-q", str(tmp_path / "w"))
     shutil.rmtree(tree.path)
     seen = take_full(str(tmp_path / "w"))
@@ -232,7 +232,7 @@ def test_linked_worktree_is_unknown_when_its_repository_is_gone(tree: Worktree, 
 
 
 def test_refs_are_unknown_when_they_are_kept_in_a_reftable(tree: Worktree) -> None:
-    """Outlive cannot read a reftable, but a comparison reports that the refs have moved."""
+    """Refs in a reftable are unknown, because Outlive cannot read it. Moved refs are still reported."""
     (tree.path / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")
     tables = tree.path / ".git" / "reftable"
     tables.mkdir()
@@ -251,7 +251,7 @@ def test_refs_are_unknown_when_they_are_kept_in_a_reftable(tree: Worktree) -> No
 @pytest.mark.parametrize("name", ["HEAD", "index", "config", "packed-refs", "refs/heads/main", "logs/refs/stash"])
 @pytest.mark.parametrize("what", ["garbage", "pipe", "loop", "directory", "huge", "gone", "up"])
 def test_snapshot_of_a_damaged_repository_returns_in_time(tree: Worktree, name: str, what: str) -> None:
-    """Garbage, a FIFO, a loop, a directory or a huge file in place of a git file does not block the snapshot."""
+    """A snapshot returns in time, even if a git file is replaced by garbage, a FIFO, a loop or a huge file."""
     path = tree.path / ".git" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -278,7 +278,7 @@ def test_snapshot_of_a_damaged_repository_returns_in_time(tree: Worktree, name: 
 
 @pytest.mark.parametrize("what", ["pipe", "loop", "empty", "elsewhere", "socket"])
 def test_snapshot_is_unknown_when_dot_git_is_no_repository(tmp_path: Path, what: str) -> None:
-    """If `.git` is a FIFO, a loop, a socket or empty, the snapshot has no tree and a reason why."""
+    """If `.git` is a FIFO, a loop, a socket or empty, the snapshot has no files and gives the reason."""
     path = tmp_path / ".git"
     if what == "pipe":
         os.mkfifo(path)
@@ -297,7 +297,7 @@ def test_snapshot_is_unknown_when_dot_git_is_no_repository(tmp_path: Path, what:
 
 
 def test_full_snapshot_opens_no_special_files_in_place_of_tracked_ones(tree: Worktree) -> None:
-    """FIFOs, devices, sockets and directories are not opened, and links are not followed."""
+    """If a tracked file was replaced by a FIFO, device, socket, directory or link, the snapshot does not open it."""
     elsewhere = tree.path.parent / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "inside").write_text("hidden/inside")
@@ -337,7 +337,7 @@ def test_full_snapshot_opens_no_special_files_in_place_of_tracked_ones(tree: Wor
 
 
 def test_full_snapshot_ignores_index_paths_outside_the_worktree(tree: Worktree) -> None:
-    """A path such as `../passwd`, which a damaged index may contain, is recorded as unseen."""
+    """A path outside of the worktree, which a damaged index may contain, is not read. An example is `../passwd`."""
     index = tree.path / ".git" / "index"
     tree.write("aa/passwd")
     tree.git("add", "-A")
@@ -347,7 +347,7 @@ def test_full_snapshot_ignores_index_paths_outside_the_worktree(tree: Worktree) 
 
 
 def test_snapshot_keeps_file_names_of_any_bytes(tree: Worktree) -> None:
-    """Names with newlines or invalid UTF-8 are the same after JSON and in the comparison."""
+    """File names with newlines or invalid UTF-8 are the same after a snapshot was stored as JSON and compared."""
     names = [b"new\nline", b"not\xffutf8", b'quo"te\\', b"\xed\xa0\x80", b"\x1b[31m"]
     for name in names:
         tree.write(b"odd/" + name)
@@ -370,7 +370,7 @@ def test_snapshot_keeps_file_names_of_any_bytes(tree: Worktree) -> None:
 
 
 def test_full_snapshot_without_a_time_budget_reads_no_files(tree: Worktree) -> None:
-    """Every file is unseen, and the snapshot says that its time was up."""
+    """With a time budget of zero, a snapshot reads no file, and says that its time was up."""
     tree.write("top", "changed\n")
     seen = take_full(str(tree.path), 0)
     assert seen.git is not None
@@ -381,7 +381,7 @@ def test_full_snapshot_without_a_time_budget_reads_no_files(tree: Worktree) -> N
 
 
 def test_full_snapshot_of_many_changed_files_keeps_its_time_budget(tmp_path: Path) -> None:
-    """With 100,000 changed files, the snapshot ends in time and says what is unknown."""
+    """With 100,000 changed files, a snapshot ends in time, and says which part is unknown."""
     tree = Worktree(tmp_path / "r")
     content = tree.git("hash-object", "-w", "--stdin").decode().strip()
     names = [f"d{number // 1000}/f{number}" for number in range(100_000)]
@@ -405,7 +405,7 @@ def test_full_snapshot_of_many_changed_files_keeps_its_time_budget(tmp_path: Pat
 
 
 def test_full_snapshot_lists_a_limited_number_of_untracked_files(tree: Worktree) -> None:
-    """Of 2,500 untracked files 2,000 are listed, and the snapshot says that there are more."""
+    """Of 2,500 untracked files, a snapshot lists 2,000, and says that there are more."""
     for number in range(2500):
         tree.write(f"out{number}")
     seen = files(full(tree))
@@ -414,7 +414,7 @@ def test_full_snapshot_lists_a_limited_number_of_untracked_files(tree: Worktree)
 
 
 def test_comparison_finds_a_change_with_any_file_time(tree: Worktree) -> None:
-    """A changed file is found although its time lies before 1970, after 2106 or before its earlier time."""
+    """A comparison finds a changed file, whatever its time is: before 1970, after 2106 or older than before."""
     before = full(tree)
     for when in (-(10**18), 5 * 10**18, 10**18 - 1):
         tree.write("top", "new\n")
@@ -426,7 +426,7 @@ def test_comparison_finds_a_change_with_any_file_time(tree: Worktree) -> None:
 
 
 def test_comparison_reports_files_that_a_popped_stash_rewrote(tree: Worktree) -> None:
-    """After the pop, `git status` shows nothing, but the comparison reports the rewritten files with equal content."""
+    """After `git stash` and `git stash pop`, files are reported as rewritten with equal content. Git reports none."""
     tree.write("src/a.py", "a = 2\n")
     before = full(tree)
     tree.git("stash", "push", "-q")
@@ -474,7 +474,7 @@ def test_comparison_reports_every_kind_of_change(tree: Worktree, tmp_path: Path)
 
 
 def test_comparison_ignores_an_index_that_git_only_refreshed(tree: Worktree) -> None:
-    """The index does not count as changed after `git status`, which rewrites the index without staging anything."""
+    """After `git status`, which rewrites the index without staging anything, the index is not changed."""
     before = full(tree)
     os.utime(tree.path / "top")
     tree.git("status")
@@ -484,7 +484,7 @@ def test_comparison_ignores_an_index_that_git_only_refreshed(tree: Worktree) -> 
 
 
 def test_comparison_does_not_call_converted_contents_changed(tmp_path: Path) -> None:
-    """Where git converts line endings, a file does not count as changed because git's id differs from the raw id."""
+    """A file whose line endings git converts is not changed, although git's id differs from that of its bytes."""
     tree = Worktree(tmp_path / "r")
     tree.write(".gitattributes", "*.txt text eol=crlf\n")
     tree.write("a.txt", b"one\r\n")
@@ -499,7 +499,7 @@ def test_comparison_does_not_call_converted_contents_changed(tmp_path: Path) -> 
 
 
 def test_late_snapshot_does_not_show_the_state_at_the_start(tree: Worktree) -> None:
-    """A file that changed before the late snapshot only counts as touched, because the command already ran then."""
+    """If the first snapshot was late, a file that had changed before it counts only as touched."""
     tree.commit(a="old\n", b="old\n", left="old\n", same="old\n")
     tree.settle_index()
     since_ns = time.time_ns() - 10**9
@@ -520,7 +520,7 @@ def test_late_snapshot_does_not_show_the_state_at_the_start(tree: Worktree) -> N
 
 
 def test_file_has_appeared_when_its_directory_was_away_during_a_late_snapshot(tree: Worktree) -> None:
-    """The file has an old change time, but was not there when the late snapshot was taken, so it has appeared."""
+    """If a directory was away during a late first snapshot, its files count as new, in spite of their old times."""
     tree.write("kept/a", "old\n")
     tree.commit()
     tree.settle_index()
@@ -532,14 +532,14 @@ def test_file_has_appeared_when_its_directory_was_away_during_a_late_snapshot(tr
 
 
 def test_full_snapshot_does_not_call_files_outside_a_sparse_checkout_gone(tree: Worktree) -> None:
-    """A file that a sparse checkout leaves out does not count as dirty."""
+    """A file that a sparse checkout leaves out does not count as changed."""
     tree.git("sparse-checkout", "set", "--no-cone", "/top")
     assert not (tree.path / "src").exists()
     assert not dirty_paths(files(full(tree)))
 
 
 def test_comparison_reports_files_that_a_sparse_checkout_removes_and_adds(tree: Worktree) -> None:
-    """The removed files are `gone` and the added files have `appeared`, although the commit is the same."""
+    """If a sparse checkout removes and adds files of one commit, they are reported as `gone` and `appeared`."""
     tree.write("more/x", "x\n")
     tree.commit()
     tree.git("sparse-checkout", "set", "--no-cone", "/top", "/src")
@@ -552,7 +552,7 @@ def test_comparison_reports_files_that_a_sparse_checkout_removes_and_adds(tree: 
 
 
 def test_comparison_reports_no_file_change_when_a_directory_is_untracked(tree: Worktree) -> None:
-    """After `git rm --cached` and `git add`, the comparison reports a changed index but no changed file."""
+    """After `git rm --cached` and `git add` of a directory, only the index is reported as changed."""
     tree.write("src/log", "1")
     before = full(tree)
     tree.git("rm", "-q", "-r", "--cached", "src")
@@ -573,7 +573,7 @@ def test_comparison_reports_no_file_change_when_a_directory_is_untracked(tree: W
 def test_snapshot_is_the_same_after_json(
     tracked: dict[bytes, bytes], untracked: dict[bytes, bytes], directory: str
 ) -> None:
-    """A snapshot with arbitrary bytes in names and contents is read back unchanged."""
+    """A snapshot that is written as JSON and read again is the same, whatever bytes its names and contents have."""
     seen = Snapshot(
         directory=directory, is_present=True, tree=Tree(tracked=tracked, untracked=untracked), files={"x": b"\xff"}
     )
@@ -583,7 +583,7 @@ def test_snapshot_is_the_same_after_json(
 @given(cut=st.integers(0, 400), at=st.integers(0, 400))
 @settings(max_examples=40, deadline=None)
 def test_damaged_snapshot_json_is_read_as_none_or_as_a_snapshot(cut: int, at: int) -> None:
-    """Reading raises no error, even if the file was cut off or lacks a byte."""
+    """If the JSON of a snapshot is cut off or lacks a byte, it is read as None or as a snapshot. No error is raised."""
     kept = to_json(Snapshot(directory="/", is_present=True, tree=Tree(tracked={b"a": b"i"}, untracked={})))
     torn = kept[: max(0, len(kept) - cut)]
     torn = torn[:at] + torn[at + 1 :]
@@ -591,5 +591,5 @@ def test_damaged_snapshot_json_is_read_as_none_or_as_a_snapshot(cut: int, at: in
 
 
 def test_stamp_of_reads_the_stat_part_of_an_entry() -> None:
-    """`stamp_of` returns the 36 bytes of an entry between its kind and its content id."""
+    """`stamp_of` returns the 36 bytes of stat data in an entry, between its kind and its content id."""
     assert stamp_of(b"c" + bytes(36) + b"id") == bytes(36)

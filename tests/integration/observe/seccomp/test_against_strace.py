@@ -1,8 +1,9 @@
-"""A comparison with strace: Outlive and strace must see the same changed paths of an observed command.
+"""Outlive compared with strace, which traces the same system calls.
 
-If a command can be traced while it is observed, both record the same execution, and every path is compared. But tracing
-slows a command down and serializes its threads. So the same work is also observed without tracing, and then traced in a
-second run. The comparison of two runs leaves out random names.
+Outlive and strace must see the same changed paths of an observed command. If a command can be traced while it is
+observed, Outlive and strace record the same run, and every path is compared. But tracing slows a command down, and lets
+its threads run only one after the other. So the same work is also observed without tracing, and then traced in a second
+run. This comparison leaves out random names.
 """
 
 from __future__ import annotations
@@ -83,7 +84,10 @@ def needs(*programs: str) -> None:
 
 
 def shell(text: str, *programs: str) -> Callable[[Path], str]:
-    """Return a function that returns its shell command, and skips the test if a needed program is not installed."""
+    """Return a function that returns the text of this shell command.
+
+    If a needed program is missing, it skips the test.
+    """
 
     def prepare(_: Path) -> str:
         needs(*programs)
@@ -295,7 +299,7 @@ def place(bench: Bench) -> Path:
 
 @pytest.mark.parametrize("name", WORK)
 def test_observed_paths_equal_the_paths_of_a_trace(bench: Bench, place: Path, name: str) -> None:
-    """For one execution, the observer and strace record the same path of every call that changes files."""
+    """If a command is observed and traced at once, observer and strace record the same path for each change."""
     work, trace = WORK[name](place), bench.root / "trace"
     task = bench.ok("run", "--cwd", str(place), "--", *STRACE, "-o", str(trace), "/bin/sh", "-c", work)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
@@ -309,7 +313,7 @@ def test_observed_paths_equal_the_paths_of_a_trace(bench: Bench, place: Path, na
 
 @pytest.mark.parametrize("name", ["git", "files", "build", "threads", "go"])
 def test_observed_paths_equal_the_paths_of_a_second_traced_run(bench: Bench, place: Path, name: str) -> None:
-    """Work that is observed without tracing changes the same paths as the same work under strace."""
+    """If work is observed in one run and traced by strace in another, both record the same changed paths."""
     task = bench.launch(WORK[name](place), "--cwd", str(place))
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     seen = _stable(_of_journal(bench.files(task).effects), str(place))
@@ -327,9 +331,9 @@ def test_observed_paths_equal_the_paths_of_a_second_traced_run(bench: Bench, pla
 
 
 def test_relative_path_begins_at_the_working_directory_of_that_moment(bench: Bench, place: Path) -> None:
-    """Each relative path is resolved from the working directory at the time of the call.
+    """A relative path is resolved from the working directory at the time of the call.
 
-    One thread changes the working directory that all threads share, and another thread writes.
+    One thread changes the working directory that all threads share, while another thread writes.
     """
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", WANDERING)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
@@ -340,7 +344,7 @@ def test_relative_path_begins_at_the_working_directory_of_that_moment(bench: Ben
 
 
 def test_link_that_one_process_replaces_quickly_is_resolved_as_at_the_time(bench: Bench, place: Path) -> None:
-    """Each path is resolved through the link as it was at the time of the call.
+    """A path through a link is resolved through the link as it was at the time of the call.
 
     The link changes faster than the observer's cache expires.
     """
@@ -355,9 +359,9 @@ def test_link_that_one_process_replaces_quickly_is_resolved_as_at_the_time(bench
 def test_new_files_are_reported_alike_by_path_and_by_descriptor(
     bench: Bench, tmp_path: Path, lasting: Path, what: str
 ) -> None:
-    """A new file has the same journal entry if it is named relative to the working directory or to a descriptor.
+    """A new file is recorded in the same way if it is named by a path or relative to a descriptor.
 
-    The observer resolves names in the working directory by a cache.
+    The observer uses a cache only for paths.
     """
     place, told = (lasting if what == "a directory" else tmp_path) / "above" / "place", []
     for where in ("here", "below"):
@@ -392,9 +396,9 @@ def test_program_that_a_thread_executes_has_the_directory_of_the_thread(bench: B
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to be root")
 @pytest.mark.parametrize("kind", ["0x20000", "0"])
 def test_process_that_enters_a_mount_namespace_is_at_its_root(bench: Bench, place: Path, kind: str) -> None:
-    """After setns into a mount namespace, relative paths begin at the root of the namespace.
+    """After a process has entered a mount namespace, its relative paths begin at the root of the namespace.
 
-    A gap says that paths may have another meaning there.
+    The effects say that they are incomplete, because paths may have another meaning in the namespace.
     """
     bench.env["PLACE"] = str(place)
     program = ENTERING.replace("KIND", kind)
@@ -405,7 +409,7 @@ def test_process_that_enters_a_mount_namespace_is_at_its_root(bench: Bench, plac
 
 
 def test_resolve_in_root_keeps_a_path_below_its_root(bench: Bench, place: Path) -> None:
-    """With RESOLVE_IN_ROOT, absolute paths and links are resolved below the given directory."""
+    """With RESOLVE_IN_ROOT, absolute paths and links are resolved below the directory that the call gives."""
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", ROOTED)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     inside = ["a", "d", "in/e", "in/b", "c", "in/plain"]
@@ -415,7 +419,7 @@ def test_resolve_in_root_keeps_a_path_below_its_root(bench: Bench, place: Path) 
 
 
 def test_hard_link_to_a_symbolic_link_is_resolved_like_the_link(bench: Bench, place: Path) -> None:
-    """If a hard link to a symbolic link takes the place of a directory, paths follow it to the link's target."""
+    """If a hard link to a symbolic link replaces a directory, paths follow it to the target of the symbolic link."""
     task = bench.ok("run", "--cwd", str(place), "--", sys.executable, "-B", "-c", LINKING)
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     assert _written(bench, task, place) == [name for turn in range(10) for name in (f"at/a{turn}", f"one/b{turn}")]
@@ -423,7 +427,7 @@ def test_hard_link_to_a_symbolic_link_is_resolved_like_the_link(bench: Bench, pl
 
 @pytest.mark.parametrize("what", ["a repository", "any other directory"])
 def test_link_is_resolved_as_at_the_time_of_the_write(bench: Bench, place: Path, what: str) -> None:
-    """If a name is a link and a directory in turns, each recorded path names the file that was really written."""
+    """If a name is now a link and now a directory, each recorded path names the file that was really written."""
     task = bench.launch(("git init -q . &&" if what == "a repository" else "") + LINKS, "--cwd", str(place))
     assert bench.run("wait", task).returncode == 0, bench.ok("output", task)
     assert _written(bench, task, place) == ["one/a", "two/b", "at/c", "one/d", "two/e", "at/f", "one/g", "at/h"]

@@ -1,6 +1,7 @@
 """Programs that supervise the system calls of other programs.
 
-If such a program cannot work under observation, Outlive reports this and does not observe the program the next time.
+If such a program cannot work while it is observed, Outlive reports this, and does not observe the program the next
+time.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def python(bench: Bench, program: str, *words: str) -> Any:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_tracer_that_lost_its_calls_is_reported_and_not_observed_the_next_time(bench: Bench) -> None:
-    """If a program cannot trace by seccomp because it is observed, the effects report a gap.
+    """If a program cannot trace its children because it is observed, the effects say so.
 
     The next time, the same command is not observed.
     """
@@ -90,10 +91,10 @@ def test_tracer_that_lost_its_calls_is_reported_and_not_observed_the_next_time(b
 def test_effects_report_which_filters_of_a_program_do_not_work(
     bench: Bench, program: str, words: tuple[str, ...], lost: str | None
 ) -> None:
-    """The effects report a program's own listener, tracer or strict mode as a gap, because these do not work.
+    """The effects name a program's own listener, tracer or strict mode, which do not work in an observed command.
 
-    They report no gap for a filter that only refuses or traps calls. A command with such a gap is not observed again,
-    but other commands of the same interpreter are.
+    They do not name a filter that only refuses calls or raises a signal. A command with such a program is not observed
+    the next time, but other commands of the same interpreter are.
     """
     Worktree(bench.project)
     for more in ((), ("again",)):

@@ -1,7 +1,4 @@
-"""Observing a command never breaks it.
-
-The tests cover sandboxes, programs with filters and tracers of their own, and users without privileges.
-"""
+"""Observing a command never breaks it, whatever sandbox, filters, tracers or privileges it has."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ SCHED_GETATTR, SHORT_TURN_NS = 315, 100_000
 CANNOT = "system calls cannot be observed here, or another program observes them"
 TESTS = str(Path(confined.__file__).parent)
 WORK = "mkdir d && echo x > d/x && mv d/x d/y && rm -r d && echo made > made && cat made"
-# A program with its own filter, threads, children and signals. It prints what went wrong, or `fine`.
+# A program with its own filter, threads, children and signals. It prints the fault that it finds, or `fine`.
 BUSY = f"""
 import os, signal, subprocess, sys, threading
 sys.path.insert(0, {TESTS!r})
@@ -148,11 +145,11 @@ def confine(bench: Bench, *forbidden: int) -> Any:
 
 
 def test_command_runs_unobserved_when_its_sandbox_forbids_filters(bench: Bench) -> None:
-    """In a sandbox that forbids filters, a command runs and is not observed, and the effects give the reason.
+    """If a sandbox forbids filters, a command runs unobserved, and the effects give the reason.
 
     Tasks outside of the sandbox are observed.
     """
-    for _ in range(2):  # the first launch tries to observe, the second one uses the remembered result
+    for _ in range(2):  # The first launch tries to observe. The second launch uses the remembered result.
         assert confine(bench, confined.SECCOMP)["why_unseen"] == CANNOT
     task = bench.launch(WORK)
     bench.run("wait", task)
@@ -161,7 +158,7 @@ def test_command_runs_unobserved_when_its_sandbox_forbids_filters(bench: Bench) 
 
 
 def test_task_is_observed_when_its_sandbox_forbids_pidfd_getfd(bench: Bench) -> None:
-    """Tasks inside and outside of a sandbox without pidfd_getfd, such as Docker's, are observed."""
+    """If a sandbox forbids pidfd_getfd, as Docker's does, tasks inside and outside of it are observed."""
     Worktree(bench.project)
     for _ in range(2):
         found = confine(bench, confined.PIDFD_GETFD)
@@ -174,7 +171,7 @@ def test_task_is_observed_when_its_sandbox_forbids_pidfd_getfd(bench: Bench) -> 
 
 @pytest.mark.parametrize("forbidden", [confined.MKNOD, confined.OPENAT2], ids=["nothing of ours", "openat2"])
 def test_paths_are_resolved_as_the_task_resolves_them(bench: Bench, forbidden: int) -> None:
-    """Paths through links and relative paths are listed correctly, even if the sandbox forbids openat2."""
+    """Relative paths and paths through links are resolved as the task does it, even if the sandbox forbids openat2."""
     tree = Worktree(bench.project)
     (bench.project / "real" / "deep").mkdir(parents=True)
     (bench.project / "link").symlink_to("real/deep")
@@ -194,9 +191,9 @@ def test_paths_are_resolved_as_the_task_resolves_them(bench: Bench, forbidden: i
 
 
 def test_witness_answers_when_the_keeper_dies_in_a_sandbox_without_pidfd_getfd(bench: Bench) -> None:
-    """In a sandbox without pidfd_getfd, a command succeeds after its keeper was killed.
+    """If the keeper was killed in a sandbox without pidfd_getfd, the witness answers the command's calls.
 
-    The witness has its own copy of the listener, and answers the command's calls.
+    The witness has its own copy of the listener.
     """
     script = [sys.executable, f"{TESTS}/confined.py", str(confined.PIDFD_GETFD)]
     task = bench.run("run", f"{until('go')}; {WORK}", before=script).stdout.strip()
@@ -221,7 +218,7 @@ os.kill(int(open("keeper").read()), 9)
 
 
 def test_unobserved_time_begins_before_the_lines_that_a_dead_keeper_had_not_written(bench: Bench) -> None:
-    """`unobserved_since` is earlier than all changes that the keeper saw but did not write before it was killed."""
+    """The time since when a task is not observed is earlier than all changes that the killed keeper had not written."""
     Worktree(bench.project).write("a", "0")
     task = bench.ok("run", f"{until('go')}; {sys.executable} -B -c '{KILLING}'")
     (bench.project / "keeper").write_text(str(bench.keeper(task)))
@@ -234,7 +231,7 @@ def test_unobserved_time_begins_before_the_lines_that_a_dead_keeper_had_not_writ
 
 
 def test_window_that_is_closed_unobserved_lasts_until_the_file_is_restored(bench: Bench) -> None:
-    """If the keeper died, a window ends at the time when the file was restored, and not at the last observed call."""
+    """If the keeper died, a file counts as changed until it was restored, and not until the last observed call."""
     tree = Worktree(bench.project)
     for name in ("a.py", "b.py", "c.py"):
         tree.write(name, "x = 1\n")
@@ -259,9 +256,9 @@ def test_window_that_is_closed_unobserved_lasts_until_the_file_is_restored(bench
 
 
 def test_command_with_a_hard_cpu_limit_is_not_observed(bench: Bench) -> None:
-    """A command with a hard CPU limit is not observed, and the effects name the limit as the reason.
+    """A command with a hard CPU limit is not observed, and the effects give this reason.
 
-    The limit would kill keeper and witness too. With a soft limit, or with `--observe syscalls`, the command is
+    The limit would also kill keeper and witness. With a soft limit, or with `--observe syscalls`, the command is
     observed.
     """
     limited = ["sh", "-c", 'ulimit "$0" 1; exec "$@"']
@@ -300,7 +297,7 @@ def test_keeper_survives_sigxcpu(bench: Bench) -> None:
 
 
 def test_program_with_filters_threads_and_signals_is_observed(bench: Bench) -> None:
-    """The program works as it does without observation, and the effects list every file that it leaves."""
+    """An observed program with filters, threads and signals works as usual. Its effects list the files it leaves."""
     Worktree(bench.project)
     (bench.project / "busy.py").write_text(BUSY)
     task = bench.launch(f"{sys.executable} -B busy.py")
@@ -312,9 +309,9 @@ def test_program_with_filters_threads_and_signals_is_observed(bench: Bench) -> N
 
 
 def test_program_continues_when_its_own_listener_is_refused(bench: Bench) -> None:
-    """A program that cannot install its own listener continues, and the effects report a gap.
+    """If a program cannot install its own listener for system calls, it continues, and the effects say so.
 
-    The kernel allows one listener per process, and the observer already has one.
+    The kernel allows one listener per process, and the observer has it.
     """
     Worktree(bench.project)
     program = "from outlive.linux.seccomp import install; print(install(keep_privileges=True)); open('after', 'w')"
@@ -329,7 +326,7 @@ def test_program_continues_when_its_own_listener_is_refused(bench: Bench) -> Non
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 @pytest.mark.root
 def test_observer_does_not_deadlock_with_a_task_that_serves_a_file_system(bench: Bench) -> None:
-    """If a task serves a file system, the keeper stops observing the task, and the effects say so.
+    """If a task serves a file system, the keeper stops observing it, and the effects say so.
 
     Otherwise the observer would look up a path in that file system and wait for the task, while the task waits for the
     observer.
@@ -349,7 +346,7 @@ def test_observer_does_not_deadlock_with_a_task_that_serves_a_file_system(bench:
 
 @pytest.mark.root
 def test_observer_does_not_deadlock_with_a_task_that_decides_about_opens(bench: Bench) -> None:
-    """A task that decides about opens (fanotify) succeeds, and the effects say that it decides about opens.
+    """A task that decides about file opens (fanotify) succeeds, and the effects say that it decides about them.
 
     If the observer opened a file, it would wait for the task's decision, while the task waits for the observer.
     """
@@ -454,10 +451,10 @@ DEADLY = WAITING + LOOP
 def test_command_of_an_unprivileged_user_succeeds_when_keeper_or_witness_is_killed(
     outsider: Outsider, mine: Path, who: str
 ) -> None:
-    """A command succeeds if its keeper or its witness is killed at a random time.
+    """A command succeeds even if its keeper or its witness is killed at a random time.
 
-    If the keeper is killed, the effects say since when the command was not observed. If the witness is killed, there is
-    no such gap.
+    If the keeper is killed, the effects say since when the command was not observed. If the witness is killed, the
+    command is still observed.
     """
     chance, unobserved = random.Random(who), 0
     for _ in range(10):
@@ -480,7 +477,7 @@ def test_command_of_an_unprivileged_user_succeeds_when_keeper_or_witness_is_kill
 def test_summary_names_a_program_that_lost_its_privileges_and_the_option_that_keeps_them(
     outsider: Outsider, mine: Path
 ) -> None:
-    """The summary names a program that ran without its privileges, and the option that keeps them."""
+    """If a program ran without its privileges, the summary names the program and the option that keeps them."""
     (outsider.root / "setpriv").rename(outsider.root / "gainer")
     hidden = f"x={outsider.root}/gai; $x''ner --reuid=0 id -u || true"
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(mine), hidden)
@@ -495,9 +492,9 @@ def test_summary_names_a_program_that_lost_its_privileges_and_the_option_that_ke
 
 @pytest.mark.root
 def test_command_that_ran_a_set_id_program_keeps_its_privileges_the_next_time(outsider: Outsider, mine: Path) -> None:
-    """A command that ran a set-id program is not observed the next time, although its text does not name the program.
+    """If a command ran a set-id program, it is not observed the next time, so that the program keeps its privileges.
 
-    Other commands are observed.
+    This holds even if the command's text does not name the program. Other commands are observed.
     """
     (outsider.root / "setpriv").rename(outsider.root / "gainer")
     (mine / "sub").mkdir()
@@ -513,9 +510,9 @@ def test_command_that_ran_a_set_id_program_keeps_its_privileges_the_next_time(ou
 def test_command_runs_unobserved_when_an_observing_thread_cannot_be_started(
     bench: Bench, refused: tuple[str, ...]
 ) -> None:
-    """If keeper or witness cannot start its observing thread, no filter is installed, and the command runs.
+    """If keeper or witness cannot start the thread that observes, the command runs unobserved.
 
-    Without this thread, keeper or witness could not answer the command's calls.
+    No process could answer the system calls of an observed command then.
     """
     Worktree(bench.project)
     (bench.project / "sitecustomize.py").write_text(NO_THREADS.format(refused=refused))
@@ -532,9 +529,9 @@ def run_in(outsider: Outsider, directory: Path, text: str) -> Any:
 
 @pytest.mark.skipif(_release() < (6, 12), reason="this kernel does not let a thread choose its time slice")
 def test_thread_that_answers_calls_requests_short_time_slices(bench: Bench) -> None:
-    """The keeper's thread that answers calls requests short time slices, and its main thread does not.
+    """The keeper's thread that answers system calls requests short time slices. Its main thread does not.
 
-    With short time slices, the thread gets a CPU sooner, and the command waits for it.
+    With short time slices, the thread gets a CPU sooner. The command waits for this thread.
     """
     task = bench.launch(f"echo x > x; {until('go')}")
     threads = Path(f"/proc/{bench.keeper(task)}/task")
@@ -568,7 +565,7 @@ except OSError as error:
 def test_ending_reports_the_death_of_keeper_and_witness(bench: Bench, adopted: bool, had_begun: bool) -> None:
     """If keeper and witness were killed, state, effects and notice say that calls of the command may have failed.
 
-    This also holds if a new keeper adopted the task, and if the first keeper died before it wrote its journal.
+    This also holds if a new keeper adopted the task, or if the first keeper died before it wrote down any change.
     """
     begin(bench, "s-1")
     (bench.project / "slow.py").write_text(UNANSWERED_PROGRAM)
@@ -578,7 +575,7 @@ def test_ending_reports_the_death_of_keeper_and_witness(bench: Bench, adopted: b
     if not had_begun:
         os.truncate(bench.files(task).effects, 0)
     if adopted:
-        # A fork of the keeper that makes a snapshot may hold the lock for a short time after the keeper's death.
+        # A fork of the keeper that takes a snapshot may keep the lock for a short time after the keeper's death.
         wait_until(lambda: bench.show(task)["effects"]["unobserved_since"] is not None, "the adopter's note")
         assert bench.show(task)["state"] == "running"
     command = bench.process(task)

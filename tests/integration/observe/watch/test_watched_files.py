@@ -1,4 +1,7 @@
-"""Watching files where system calls are not observed: windows without a process."""
+"""Watching files of a command whose system calls are not observed.
+
+This shows changes, but not which process made them.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +41,13 @@ def tree(bench: Bench) -> Worktree:
 
 
 def journal(bench: Bench, task: str) -> list[str]:
-    """Return the lines of a task's journal."""
+    """Return the lines of the file in which the keeper writes down a task's changes."""
     with open(bench.files(task).effects, encoding="utf-8") as file:
         return file.read().splitlines()
 
 
 def watched(bench: Bench, text: str, *options: str) -> str:
-    """Launch a task, let its command go on when the watch has begun, and return the task's id."""
+    """Launch a task, let its command continue when the files are being watched, and return the task's id."""
     task = bench.launch(f"{until(str(bench.root / 'go'))}; {text}", "--observe", "watch", *options)
     wait_until(lambda: any("\twatch\t" in line for line in journal(bench, task)), "the watch")
     (bench.root / "go").touch()
@@ -52,7 +55,7 @@ def watched(bench: Bench, text: str, *options: str) -> str:
 
 
 def seen(bench: Bench, task: str) -> Any:
-    """Return the effects of a task after its comparison was written."""
+    """Return the effects of a task, once the keeper has compared the files before and after the task."""
     bench.run("wait", task)
     wait_until(lambda: os.path.exists(bench.files(task).compared), "the comparison")
     return bench.json("effects", task)
@@ -60,7 +63,10 @@ def seen(bench: Bench, task: str) -> Any:
 
 @pytest.mark.usefixtures("tree")
 def test_watching_reports_the_window_of_a_stash(bench: Bench) -> None:
-    """The hand-off shows the open window, the effects show the closed one, and neither names a process."""
+    """While files are stashed, the hand-off lists them as changed. Afterwards, the effects list them as restored.
+
+    Neither names a process, because a watch does not show which process made a change.
+    """
     begin(bench, "s-1")
     task = watched(bench, f"git stash push -q; {until('on')}; sleep 1; git stash pop -q", "--session", "s-1")
     window = window_on(bench, task, *NAMES)
@@ -92,7 +98,7 @@ def test_watching_reports_the_window_of_a_stash(bench: Bench) -> None:
 )
 @pytest.mark.usefixtures("tree")
 def test_watching_begins_before_the_command(bench: Bench, text: str, restored: tuple[str, ...]) -> None:
-    """Files that the command removes first and restores later are reported as a window."""
+    """Files are watched before the command begins. So a file that it removes first and restores later is reported."""
     found = seen(bench, bench.launch(text, "--observe", "watch"))
     assert (found["level"], found["gaps"], found["uncompared"]) == ("watched", [], [])
     assert (found["restored"], found["changed"], found["created"]) == (paths(bench, *restored), [], [])
@@ -114,7 +120,7 @@ def test_watching_begins_before_the_command(bench: Bench, text: str, restored: t
 def test_watching_distinguishes_restored_changed_and_created_files(
     bench: Bench, text: str, restored: list[str], changed: list[str], created: list[str]
 ) -> None:
-    """The effects list these files separately, even after their directory was moved away and back."""
+    """The effects list restored, changed and created files separately, even if their directory was moved."""
     found = seen(bench, watched(bench, text))
     assert (found["level"], found["gaps"]) == ("watched", [])
     names = {key: [path.removeprefix(f"{bench.project}/") for path in found[key]] for key in ("restored", "changed")}
@@ -123,7 +129,7 @@ def test_watching_distinguishes_restored_changed_and_created_files(
 
 
 def test_watching_reports_windows_in_a_sha256_repository(bench: Bench) -> None:
-    """With object ids of 32 bytes, the open window, the restored files and the answers of `guard` are correct."""
+    """In a SHA-256 repository, changed and restored files and the answers of `guard` are correct."""
     bench.env.update(ENVIRON)
     tree = Worktree(bench.project, "--object-format=sha256")
     tree.commit(a="old\n", b="old\n", left="old\n")
@@ -147,7 +153,7 @@ def test_watching_reports_windows_in_a_sha256_repository(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("tree")
 def test_watching_notices_a_change_in_a_directory_that_came_back_at_once(bench: Bench) -> None:
-    """The restored file is in the journal while the command still runs."""
+    """If a removed directory is made again, a restored file in it is recorded while the command still runs."""
     task = watched(bench, f"rm -r dir; sleep 1; mkdir dir; sleep 1; echo fixed > dir/c.py; {until('on')}")
     lines = wait_until(
         lambda: [line for line in journal(bench, task) if line.endswith("/dir/c.py")][1:], "the file to be back"
@@ -160,7 +166,7 @@ def test_watching_notices_a_change_in_a_directory_that_came_back_at_once(bench: 
 
 @pytest.mark.usefixtures("tree")
 def test_every_attempt_is_watched(bench: Bench) -> None:
-    """The second attempt has its own journal, its own first snapshot and its own window."""
+    """Each attempt of a watched task has its own record of changes, its own first snapshot and its own changes."""
     text = "sleep 0.5; mv other.py x; sleep 1; mv x other.py; exit 3"
     task = bench.launch(text, "--observe", "watch", "--retries", "1")
     wait_until(lambda: bench.show(task)["state"] == "failed" and len(bench.show(task)["attempts"]) == 2, "two attempts")
@@ -172,7 +178,7 @@ def test_every_attempt_is_watched(bench: Bench) -> None:
 
 
 def test_untracked_file_has_no_window_when_its_first_content_is_unknown(bench: Bench, tree: Worktree) -> None:
-    """Without a known first content, an untracked file is reported as changed and has no window."""
+    """If an untracked file's first content is not known, it is reported as changed, and never as restored."""
     tree.write("notes", "mine\n")
     found = seen(bench, watched(bench, "echo x > notes; sleep 1; echo mine > notes"))
     assert (found["changed"], found["windows"], found["restored"]) == (paths(bench, "notes"), [], [])
@@ -181,7 +187,7 @@ def test_untracked_file_has_no_window_when_its_first_content_is_unknown(bench: B
 
 @pytest.mark.usefixtures("tree")
 def test_observe_compare_does_not_watch(bench: Bench) -> None:
-    """With `--observe compare`, the journal has no line about a watch."""
+    """With `--observe compare`, no file is watched."""
     task = bench.launch("echo x >> other.py; sleep 0.3", "--observe", "compare")
     assert seen(bench, task)["level"] == "compared"
     assert not any("\twatch\t" in line for line in journal(bench, task))
@@ -189,7 +195,10 @@ def test_observe_compare_does_not_watch(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("tree")
 def test_watched_command_keeps_its_exit_code_when_its_repository_is_deleted(bench: Bench) -> None:
-    """The command ends with its own exit code, and the effects name the files that are gone."""
+    """If its repository is deleted, a watched command still ends with its own exit code.
+
+    The effects name the deleted files.
+    """
     task = watched(bench, f"rm -rf {bench.project}; sleep 0.3; exit 7")
     bench.run("wait", task, cwd=bench.root)
     shown = bench.json("show", task, cwd=bench.root)
@@ -201,7 +210,7 @@ def test_watched_command_keeps_its_exit_code_when_its_repository_is_deleted(benc
 @pytest.mark.root
 @pytest.mark.usefixtures("tree")
 def test_command_is_compared_when_no_inotify_watches_are_left(bench: Bench) -> None:
-    """The command ends with its own exit code, and the effects say why it was not watched."""
+    """If no inotify watches are left, the command ends as usual, and the effects say why it was not watched."""
     words = bench.command("run", "--observe", "watch", f"{until(str(bench.root / 'go'))}; echo x >> other.py; exit 6")
     script = 'echo 0 > /proc/sys/user/max_inotify_watches && exec "$@"'
     done = subprocess.run(
@@ -236,7 +245,7 @@ def place(outsider: Outsider) -> Path:
 
 @pytest.mark.root
 def test_command_that_names_sudo_is_watched(outsider: Outsider, place: Path) -> None:
-    """The command is watched, and the effects give the reason.
+    """The files of a command that names `sudo` are watched, and the effects give the reason.
 
     Observing system calls would take away the privileges that `sudo` needs.
     """
@@ -252,7 +261,7 @@ def test_command_that_names_sudo_is_watched(outsider: Outsider, place: Path) -> 
 
 @pytest.mark.root
 def test_command_is_compared_when_watchfiles_is_not_installed(outsider: Outsider, place: Path) -> None:
-    """The paths are only compared, and the effects name the extra that has to be installed."""
+    """If watchfiles is not installed, the command's files are only compared. The effects name the extra to install."""
     shutil.rmtree(outsider.root / "packages" / "watchfiles")
     done = outsider.call("run", "--wait", "30s", "--json", "--cwd", str(place), "sleep 0.3; echo x >> a; : sudo")
     task = json.loads(done.stdout)["id"]
@@ -265,7 +274,7 @@ def test_command_is_compared_when_watchfiles_is_not_installed(outsider: Outsider
 
 
 def test_changes_after_the_ending_are_not_effects_of_the_task(bench: Bench, tree: Worktree) -> None:
-    """The watch runs for a short time after the end, and changes by other processes in this time do not count."""
+    """Changes by other processes shortly after the task's end are no effects of the task."""
     task = watched(bench, "echo more >> a.py")
     bench.run("wait", task)
     tree.write("b.py", "later\n")

@@ -1,7 +1,7 @@
-"""The records of background agents: what they contain, what is reported, and what may be deleted.
+"""What the records of background agents contain, when endings are reported, and when records may be deleted.
 
-Most tests check for a bug that another program, which kept its agents in memory, once had (oh-my-openagent, pull
-request 2293).
+Most of these tests check for a bug that another program once had, which kept its agents in memory (oh-my-openagent,
+pull request 2293).
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def test_transcript_sorts_times_as_numbers_in_every_format(agents: Agents, momen
 
 @pytest.mark.parametrize("how", ["failed", "cancelled", "timed_out"])
 def test_agent_that_did_not_answer_stays_on_record(agents: Agents, how: str) -> None:
-    """`list`, `show`, `result` and `transcript` still print an agent that ended without an answer.
+    """An agent that ended without an answer stays on record, and its ending is reported once.
 
-    The agent's ending is reported once. Row 41 of the acceptance scenarios.
+    `list`, `show`, `result` and `transcript` print the agent. Row 41 of the acceptance scenarios.
     """
     end = "exit 3" if how == "failed" else "sleep 60"
     options = ("--timeout", "1s") if how == "timed_out" else ()
@@ -96,7 +96,7 @@ def test_agent_that_did_not_answer_stays_on_record(agents: Agents, how: str) -> 
 
 
 def test_sweep_leaves_an_agent_whose_ending_was_not_delivered(agents: Agents) -> None:
-    """`sweep` deletes an expired record only after its ending was delivered to the session.
+    """`sweep` deletes an expired record only after its ending was reported to the session.
 
     Row 42 of the acceptance scenarios.
     """
@@ -112,7 +112,7 @@ def test_sweep_leaves_an_agent_whose_ending_was_not_delivered(agents: Agents) ->
 
 
 def test_answer_is_kept_for_its_retention_after_the_session_was_told(agents: Agents) -> None:
-    """After the ending was reported, `result` can print the answer until the deletion date of the record.
+    """After its ending was reported, `result` still prints an answer until the record is deleted.
 
     Row 41 of the acceptance scenarios.
     """
@@ -124,7 +124,7 @@ def test_answer_is_kept_for_its_retention_after_the_session_was_told(agents: Age
 
 
 def test_notice_of_the_last_agent_says_that_all_have_ended(agents: Agents) -> None:
-    """The first notice says that two agents still run, the second that one still runs, the third that all have ended.
+    """The notices of three agents say that two still run, that one still runs, and that all have ended.
 
     No notice is repeated. Row 27 of the acceptance scenarios.
     """
@@ -181,9 +181,9 @@ def test_answer_and_transcript_stay_when_the_client_deletes_its_session(agents: 
 
 
 def test_agent_times_out_when_it_waits_too_long_for_a_slot_of_its_model(agents: Agents) -> None:
-    """The waiting agent times out with the reason `queue_timeout`, and the running agent continues.
+    """If an agent waits too long for a free place at its model, it times out with the reason `queue_timeout`.
 
-    Row 17 of the acceptance scenarios.
+    The running agent continues. Row 17 of the acceptance scenarios.
     """
     agents.configure("at_once = 1")
     go = agents.bench.root / "go"
@@ -195,7 +195,7 @@ def test_agent_times_out_when_it_waits_too_long_for_a_slot_of_its_model(agents: 
 
 
 def test_notice_of_a_group_names_questions_attempts_and_kept_worktrees(agents: Agents) -> None:
-    """For each agent, the notice of a group has the same facts as the notice of a single agent."""
+    """A group's notice names the questions, attempts and kept worktrees of its agents, as single notices do."""
     Worktree(agents.bench.project).commit(a="1\n")
     listed = agents.bench.root / "list"
     prompts = ("call echo 2 > a\nanswer one", "ask May I?", "m1? error Overloaded (529)\nm1? exit 1\nanswer three")
@@ -214,7 +214,7 @@ def test_notice_of_a_group_names_questions_attempts_and_kept_worktrees(agents: A
 
 
 def test_worktree_that_outlive_removed_is_not_reported_as_drift(agents: Agents) -> None:
-    """If Outlive has removed an agent's worktree, neither the notice nor `show` says that the directory is gone."""
+    """If Outlive removed an agent's worktree, neither the notice nor `show` says that the directory is gone."""
     Worktree(agents.bench.project).commit(a="1\n")
     shown = agents.ended("call cat a", "answer ok", options=("--worktree", "--session", "s-1"))
     assert shown["drift"] is None

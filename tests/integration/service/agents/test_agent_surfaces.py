@@ -32,7 +32,7 @@ def client(agents: Agents, monkeypatch: pytest.MonkeyPatch) -> Outlive:
 
 @pytest.mark.parametrize("era", ERAS)
 def test_mcp_tools_launch_an_agent_and_read_its_answer(agents: Agents, era: str) -> None:
-    """The tools `agent`, `wait`, `result` and `transcript` return the same facts as the commands of these names."""
+    """The MCP tools `agent`, `wait`, `result` and `transcript` return the same facts as the commands of these names."""
 
     async def steps() -> None:
         async with over_stdio(agents.bench, era, MAY_RUN) as client:

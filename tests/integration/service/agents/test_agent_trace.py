@@ -1,4 +1,4 @@
-"""The trace of an agent task: why each model was chosen, and how each attempt ended."""
+"""What the trace of an agent task records: why each model was chosen, and how each attempt ended."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_trace_has_the_ending_of_each_attempt_and_why_the_next_one_began(agents:
 
 
 def test_trace_has_the_ending_of_an_agent_whose_processes_were_killed(agents: Agents) -> None:
-    """The command that settles the agent as lost adds the ending to the trace."""
+    """If an agent's processes were killed, the command that settles its task adds the ending to the trace."""
     task = agents.launch("say I have begun", "sleep 60", options=("--trace",))
     wait_until(lambda: "begun" in Path(agents.bench.files(task).output).read_text(), "the first text of the agent")
     agents.bench.kill(task, "keeper", "witness", "command")

@@ -1,4 +1,4 @@
-"""The git worktrees of agents. An unchanged worktree is removed, and a changed one is kept and named."""
+"""Agents in git worktrees of their own. An unchanged worktree is removed, and a changed one is kept and named."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_worktree_runs_no_hook_of_the_repository(agents: Agents) -> None:
 
 
 def test_worktree_outside_of_a_repository_is_refused(agents: Agents) -> None:
-    """The error names the directory, and no agent is launched."""
+    """Outside of a repository, an agent with a worktree is refused. The error names the directory."""
     done = agents.bench.run("agent", "--worktree", "--", "answer")
     assert done.returncode == 2
     assert "is in no git repository" in done.stderr
@@ -86,7 +86,7 @@ HIDDEN = {
 def test_worktree_with_work_that_git_does_not_report_is_kept(agents: Agents, step: str) -> None:
     """A worktree with ignored files or new commits is kept.
 
-    `git status` does not show them, and `git worktree remove` would delete them.
+    `git status` does not show this work, and `git worktree remove` would delete it.
     """
     tree = Worktree(agents.bench.project)
     tree.write(".gitignore", "*.ign\n")
@@ -109,9 +109,9 @@ def test_branch_of_a_worktree_that_the_agent_deleted_is_named(agents: Agents) ->
 
 
 def test_worktree_of_an_agent_that_never_began_is_removed(agents: Agents) -> None:
-    """The worktree of an agent that never began is removed.
+    """If an agent never began, its worktree is removed.
 
-    One agent was cancelled in the queue. The dependency of another agent failed.
+    One agent is cancelled in the queue, and another one's dependency fails.
     """
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
@@ -141,10 +141,10 @@ def test_worktree_is_named_when_the_next_attempt_is_cancelled_before_it_begins(a
 
 
 def test_resumed_agent_works_in_the_removed_worktree_again(agents: Agents) -> None:
-    """An agent asked a question, and its unchanged worktree was removed. The resumed agent works in that worktree.
+    """An agent that is resumed after its unchanged worktree was removed works in the same worktree, made again.
 
-    The project's own files stay unchanged. The session in the project hears of the ending. The new worktree is no
-    drift of the first task.
+    The project's own files stay unchanged, the project's session is told of the ending, and the new worktree is not
+    reported as a later change of the first task's files.
     """
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n", **{"inner/b": "1\n"})
@@ -164,9 +164,9 @@ def test_resumed_agent_works_in_the_removed_worktree_again(agents: Agents) -> No
 
 
 def test_agent_resumed_in_a_kept_worktree_belongs_to_the_project(agents: Agents) -> None:
-    """The resumed agent inherits the project, the worktree and the branch of the ended task.
+    """An agent that is resumed in a kept worktree belongs to the project, and gets the same worktree and branch.
 
-    The session in the project hears of the ending, and `list` in the project names the task.
+    The session in the project is told of the ending, and `list` in the project names the task.
     """
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
@@ -204,10 +204,10 @@ def test_resumed_agent_has_the_commits_of_a_worktree_that_was_deleted(agents: Ag
 
 
 def test_worktree_in_which_another_task_works_is_kept(agents: Agents) -> None:
-    """An agent that ends does not remove its unchanged worktree while a resumed agent works in the worktree.
+    """If an agent ends while a resumed agent works in the same worktree, the worktree is kept.
 
-    The first task is tried again, and begins a new session, because its first attempt had called no tool. The refused
-    launch of a second resumed agent does not remove the worktree, either.
+    The first task is tried again in a new session, because its first attempt had called no tool. A second resumed agent
+    is refused, which does not remove the worktree either.
     """
     tree = Worktree(agents.bench.project)
     tree.commit(a="1\n")
@@ -240,7 +240,8 @@ def test_retried_agent_has_the_commits_of_a_worktree_that_was_deleted(agents: Ag
 def test_effects_of_an_agent_in_a_worktree_are_observed(agents: Agents) -> None:
     """The effects of an agent name the files that it changed and created in its worktree.
 
-    While the agent holds a file, the guard names the agent for this file, but not for the same file of the repository.
+    While the agent has changed a file, the guard names the agent for this file, but not for the same file of the
+    repository.
     """
     bench, go = agents.bench, agents.bench.root / "go"
     Worktree(bench.project).commit(a="1\n", c="1\n")

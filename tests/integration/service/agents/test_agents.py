@@ -1,4 +1,4 @@
-"""Background agents: their answers, attempts, limits and guards, with a scripted client."""
+"""Background agents with a scripted client: their answers, attempts and limits."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_prompt_reaches_the_client_unchanged_on_its_standard_input(agents: Agent
 
 
 def test_unavailable_model_is_replaced_by_the_next_model_of_any_client(agents: Agents) -> None:
-    """If a model is unavailable, the next attempt runs the next model, even with another client.
+    """If a model is unavailable, the next attempt runs the next model, even if it belongs to another client.
 
-    The record keeps the model and the error of each attempt, and the session has one pending notice. Rows 12 and 13 of
+    The record has the model and the error of each attempt, and the session has one pending notice. Rows 12 and 13 of
     the acceptance scenarios.
     """
     shown = agents.ended(
@@ -111,7 +111,7 @@ def test_model_that_was_unavailable_is_not_tried_first_by_the_next_agent(agents:
 
 
 def test_failure_is_reported_once_when_no_model_is_available(agents: Agents) -> None:
-    """If every model is unavailable, the task fails with the reason `unavailable`.
+    """If no model is available, the task fails with the reason `unavailable`, which is reported once.
 
     Row 14 of the acceptance scenarios.
     """
@@ -155,9 +155,9 @@ def test_blank_answer_is_no_answer(agents: Agents) -> None:
 
 
 def test_question_ends_the_run_and_is_answered_in_the_same_session(agents: Agents) -> None:
-    """The notice, `result` and the JSON have the agent's question. `--resume` continues the session with an answer.
+    """A question ends the agent's run, and `--resume` with an answer continues the same session.
 
-    Row 49 of the acceptance scenarios.
+    The notice, `result` and the JSON have the question. Row 49 of the acceptance scenarios.
     """
     asked = agents.ended("ask May I delete old.db?", options=("--session", "s-1"))
     assert (asked["state"], asked["reason"], asked["agent"]["class"]) == ("failed", "asked", "asked")
@@ -171,7 +171,7 @@ def test_question_ends_the_run_and_is_answered_in_the_same_session(agents: Agent
 
 
 def test_session_of_a_running_agent_is_not_continued(agents: Agents) -> None:
-    """A second run of a running agent's session is refused.
+    """While an agent runs, no second run of its session is started.
 
     The client would write the output of the two runs into one transcript. Row 49 of the acceptance scenarios.
     """
@@ -207,14 +207,14 @@ def test_total_of_tool_calls_ends_the_agent_as_a_runaway(agents: Agents) -> None
     ("option", "reason"), [(("--budget", "0.50"), "cost_limit"), (("--max-tokens", "1500"), "token_limit")]
 )
 def test_limits_of_cost_and_tokens_end_the_agent(agents: Agents, option: tuple[str, ...], reason: str) -> None:
-    """An agent that exceeds the limit is ended while it runs, and no other attempt is made."""
+    """An agent that exceeds its limit of cost or tokens is ended while it runs, and is not tried again."""
     shown = agents.ended("cost 0.30", "sleep 0.2", "cost 0.30", "sleep 60", options=(*option, "--fallback", "m2"))
     assert (shown["state"], shown["reason"], shown["agent"]["class"]) == ("failed", reason, "stopped")
     assert len(shown["attempts"]) == 1
 
 
 def test_turn_limit_ends_the_agent(agents: Agents) -> None:
-    """`--max-turns` ends an agent of every client, because Outlive counts the turns itself."""
+    """`--max-turns` ends an agent of any client, because Outlive counts the turns itself."""
     shown = agents.ended("count 3", "sleep 60", options=("--max-turns", "2"))
     assert (shown["state"], shown["reason"]) == ("failed", "turn_limit")
 
@@ -239,7 +239,7 @@ def test_limits_hold_for_all_attempts_together(agents: Agents, step: str, option
 
 
 def test_silent_client_is_replaced_after_the_idle_timeout(agents: Agents) -> None:
-    """If a client prints only errors during the idle timeout, the next model is tried.
+    """If a client prints only errors during the idle timeout, it is ended, and the next model is tried.
 
     Errors do not count as progress. Row 16 of the acceptance scenarios.
     """
@@ -255,10 +255,7 @@ def test_silent_client_is_replaced_after_the_idle_timeout(agents: Agents) -> Non
 
 
 def test_idle_timeout_does_not_end_an_agent_while_its_tool_runs(agents: Agents) -> None:
-    """A tool that prints nothing for longer than the idle timeout does not end the agent.
-
-    Row 16 of the acceptance scenarios.
-    """
+    """While a tool runs, the idle timeout does not end the agent. Row 16 of the acceptance scenarios."""
     shown = agents.ended("call sleep 3", "answer ok", options=("--idle-timeout", "1s"))
     assert (shown["state"], len(shown["attempts"])) == ("succeeded", 1)
 
@@ -274,7 +271,7 @@ def test_client_that_does_not_exit_after_its_answer_is_ended_with_success(agents
 
 
 def test_agents_wait_for_a_slot_of_their_model_in_order(agents: Agents) -> None:
-    """If a model has one slot, the third agent waits for the first, even after the second was cancelled.
+    """If a model may run one agent at a time, agents wait for it in their order, even if one of them is cancelled.
 
     Rows 5 and 6 of the acceptance scenarios.
     """
@@ -294,7 +291,7 @@ def test_agents_wait_for_a_slot_of_their_model_in_order(agents: Agents) -> None:
 
 
 def test_fallback_waits_for_a_slot_of_the_model_that_it_runs(agents: Agents) -> None:
-    """An attempt with another model waits until a slot of that model is free."""
+    """If an attempt runs another model, it waits until this model may run a further agent."""
     agents.configure("at_once = 1")
     go = agents.bench.root / "go"
     busy = agents.launch(f"until {go}", "answer 1", options=("--model", "m2"))
@@ -329,9 +326,9 @@ def test_agents_nested_too_deeply_are_refused(agents: Agents) -> None:
 
 
 def test_agent_is_refused_when_its_depth_is_not_known(agents: Agents) -> None:
-    """A process of a task that has cleared its environment may not launch an agent.
+    """An agent is refused if the process that launches it is in a task and has cleared its environment.
 
-    The nesting depth of such an agent would be unknown. Row 7 of the acceptance scenarios.
+    The nesting depth of the agent would be unknown. Row 7 of the acceptance scenarios.
     """
     home, config = agents.bench.env["OUTLIVE_HOME"], agents.bench.env["XDG_CONFIG_HOME"]
     command = " ".join(agents.bench.command("agent", "--", "answer"))
@@ -342,7 +339,10 @@ def test_agent_is_refused_when_its_depth_is_not_known(agents: Agents) -> None:
 
 
 def test_model_option_decides_whether_an_agent_is_unstable(agents: Agents) -> None:
-    """With `--model`, the setting `unstable` of that model counts, and not the setting of the category."""
+    """With `--model`, the setting `unstable` of this model counts.
+
+    The same setting of the agent's category is ignored.
+    """
     agents.configure(
         more='[agents.categories.quick]\nmodel = "shaky"\nunstable = true\n'
         '[agents.categories.calm]\nmodel = "solid"\n[agents.models.wobbly]\nunstable = true\n'
@@ -362,7 +362,7 @@ def test_model_option_decides_whether_an_agent_is_unstable(agents: Agents) -> No
 def test_agent_is_refused_when_the_settings_file_is_in_the_project(agents: Agents) -> None:
     """An agent is refused if the settings file is in the project.
 
-    A repository must not decide which programs run.
+    A repository must not choose the programs that run.
     """
     inside = agents.bench.project / "conf/outlive"
     inside.mkdir(parents=True)
@@ -374,7 +374,7 @@ def test_agent_is_refused_when_the_settings_file_is_in_the_project(agents: Agent
 
 
 def test_cancel_reaches_the_shells_that_a_client_leaves_behind(agents: Agents) -> None:
-    """A cancel also ends a shell that the client has started in another Unix session."""
+    """A cancel also ends a shell that the client has started in another process group and session of Unix."""
     marker = agents.bench.root / "pids"
     task = agents.launch(
         f"shell echo $$ >> {marker}; trap '' INT TERM HUP; while :; do sleep 0.1; done", "sleep 60", "answer never"
@@ -387,10 +387,7 @@ def test_cancel_reaches_the_shells_that_a_client_leaves_behind(agents: Agents) -
 
 
 def test_cancel_reaches_the_agents_that_an_agent_launched(agents: Agents) -> None:
-    """If an agent is cancelled, the agents that it launched are cancelled too.
-
-    Row 24 of the acceptance scenarios.
-    """
+    """If an agent is cancelled, the agents that it launched are cancelled, too. Row 24 of the acceptance scenarios."""
     go = agents.bench.root / "never"
     inner = " ".join(agents.bench.command("agent", "--", f"'until {go}'"))
     task = agents.launch(f"call {inner}", "sleep 60", "answer never")
@@ -448,7 +445,7 @@ def test_foreground_agent_ends_with_the_agent_that_launched_it(agents: Agents) -
     ],
 )
 def test_invalid_agent_command_starts_no_task(agents: Agents, words: tuple[str, ...], fact: str) -> None:
-    """Each invalid command line exits with 2 and an error that names the mistake."""
+    """Each invalid command line of `agent` starts no task, and exits with 2 and an error that names the mistake."""
     done = agents.bench.run("agent", *words, env={"PATH": "/usr/bin:/bin"})
     assert done.returncode == 2, done.stderr
     assert fact in done.stderr
@@ -456,7 +453,10 @@ def test_invalid_agent_command_starts_no_task(agents: Agents, words: tuple[str, 
 
 
 def test_agent_starts_on_its_fallback_when_the_first_client_is_not_installed(agents: Agents) -> None:
-    """The missing client is left out, and the trace says why the fallback is first. An installed client comes first."""
+    """If the first client is not installed, the agent starts with its fallback, and the trace says why.
+
+    If the client is installed, it is used first.
+    """
     agents.bench.env["PATH"] = "/usr/bin:/bin"
     ended = agents.ended("answer one", options=("--client", "codex", "--fallback", "other:one", "--trace"))
     assert (ended["state"], ended["agent"]["client"], ended["agent"]["model"]) == ("succeeded", "other", "one")
@@ -466,9 +466,9 @@ def test_agent_starts_on_its_fallback_when_the_first_client_is_not_installed(age
 
 
 def test_same_key_is_the_same_agent_and_another_prompt_is_refused(agents: Agents) -> None:
-    """A second launch with the same key and prompt returns the first task.
+    """A second launch with the same key and prompt returns the first task. With another prompt, it is refused.
 
-    A launch with the same key and another prompt is refused. Row 9 of the acceptance scenarios.
+    Row 9 of the acceptance scenarios.
     """
     first = agents.ended("answer one", options=("--key", "k"))
     assert agents.launch("answer one", options=("--key", "k")) == first["id"]
@@ -532,7 +532,7 @@ def test_hand_off_names_client_model_progress_and_cost_of_a_running_agent(agents
 
 
 def test_lost_ledger_is_rebuilt_with_its_agents(agents: Agents) -> None:
-    """The restored record says that the task is an agent, and has its model and its answer."""
+    """If the ledger is lost, the rebuilt record says that the task is an agent, and has its model and its answer."""
     task = agents.ended("cost 0.10", "answer kept", options=("--model", "m1"))
     for path in Path(agents.bench.home.path).glob("ledger.sqlite*"):
         path.unlink()
@@ -558,7 +558,7 @@ def test_client_gets_no_variable_of_the_session_that_launched_it(agents: Agents)
 
 
 def test_new_session_begins_when_the_client_did_not_store_the_old_one(agents: Agents) -> None:
-    """If the client has not stored the session of the first attempt, another attempt begins a new session.
+    """If the client has not stored the session of the first attempt, the next attempt begins a new session.
 
     This attempt does not count as a retry.
     """

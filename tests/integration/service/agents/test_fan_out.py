@@ -21,9 +21,9 @@ def agents(bench: Bench) -> Agents:
 
 
 def test_fan_out_launches_a_list_as_one_group_with_one_notice(agents: Agents) -> None:
-    """Each line of the list is a prompt or a JSON object. All agents form one group, which ends with one notice.
+    """All agents of a list form one group, whose end is reported by one notice.
 
-    Row 27 of the acceptance scenarios.
+    Each line of the list is a prompt or a JSON object. Row 27 of the acceptance scenarios.
     """
     lines = ["answer one", json.dumps({"prompt": "answer two", "model": "m2"}), json.dumps({"prompt": "exit 3"})]
     listed = agents.bench.root / "list"
@@ -49,7 +49,7 @@ def test_fan_out_launches_a_list_as_one_group_with_one_notice(agents: Agents) ->
 def test_list_is_split_only_at_line_feeds(agents: Agents, content: str, answers: list[str]) -> None:
     """A list of prompts is split only at line feeds.
 
-    Other separators stay in the prompt, and a byte order mark is ignored.
+    Other separators stay in the prompt. A byte order mark is ignored.
     """
     listed = agents.bench.root / "list"
     listed.write_bytes(content.encode())

@@ -25,7 +25,7 @@ LONGEST_S = 240
 
 
 def victim_of(bench: Bench, task: str, who: str) -> int | None:
-    """Return the id of a running process of a task's newest attempt, or None if that process has ended."""
+    """Return the id of a running process of a task's newest attempt. Returns None if the process has ended."""
     files = bench.files(task, bench.row(task).current.number)
     if who == "keeper":
         return next((pid for pid in processes_named(KEEPER_NAME) if files.control in open_files(pid)), None)
@@ -62,7 +62,7 @@ class Killer:
 
 
 def heard_by(bench: Bench, session: str) -> list[Any]:
-    """Read the session's inbox until it is empty, and return all notices."""
+    """Read the notices of a session until no more come, and return all of them."""
     found: list[Any] = []
     while more := bench.json("inbox", "--session", session)["notices"]:
         found += more
@@ -71,11 +71,10 @@ def heard_by(bench: Bench, session: str) -> list[Any]:
 
 
 def check_endings(bench: Bench, launch: Callable[[int, str], str]) -> None:
-    """Launch forty agents, kill random processes of these agents, and check every ending.
+    """Launch forty agents, kill random processes of theirs, and check every ending.
 
     `launch` gets a number and the answer that the agent's model gives, and returns the id of the task. The session
-    reads its notices while agents are launched, killed and tried again. An agent may end without an answer only if one
-    of its processes was killed.
+    reads its notices meanwhile. An agent may end without an answer only if one of its processes was killed.
     """
     chance, killer = random.Random(SEED), Killer(bench)
     bench.ok("session", "begin", "--session", "s-1")
@@ -118,7 +117,7 @@ def _check_answers(bench: Bench, answers: Mapping[str, str], killed: Collection[
 
 
 def test_forty_agents_end_once_each_while_their_processes_are_killed(bench: Bench) -> None:
-    """Each of forty agents ends once, with one notice and the exact answer, while their processes are killed.
+    """Forty agents end once each, with one notice and the exact answer, while their processes are killed.
 
     No process is left, and at most five agents run at the same time.
     """

@@ -54,10 +54,10 @@ def test_limit_is_refused_when_the_client_does_not_report_its_use(agents: Agents
 def test_option_is_refused_when_the_described_program_cannot_keep_it(
     agents: Agents, settings: tuple[str, str], words: tuple[str, ...], told: tuple[str, str]
 ) -> None:
-    """A model and a limit of turns are refused if the description of the program has no key for them.
+    """An option is refused if the user's description of the program does not say how to pass it on.
 
-    The same holds for a model and a limit in the settings, and for the model of a fallback. `settings` are further keys
-    of all agents and of the program. `told` are parts of the error and of its hint.
+    Options are a model and a limit of turns, in the command or in the settings. `settings` are further keys of all
+    agents and of the program. `told` are parts of the error and of its hint.
     """
     lines = '[agents.clients.plain.lines]\nanswer = { when = { type = "result" }, text = "result" }\n'
     agents.configure(settings[0], f'[agents.clients.plain]\ncommand = ["sh"]\n{settings[1]}\n{lines}')

@@ -1,4 +1,4 @@
-"""Continuing the session of an agent: one task at a time may do it, and each cost is counted once."""
+"""Continuing the session of an agent: only one task at a time may do so, and each cost is counted once."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def agents(bench: Bench) -> Agents:
 
 @pytest.mark.parametrize("options", [(), ("--worktree",)], ids=["in the project", "in a removed worktree"])
 def test_two_resumes_at_the_same_time_start_one_agent(agents: Agents, options: tuple[str, ...]) -> None:
-    """If several callers continue one session at the same time, all callers but one are refused.
+    """If several callers continue one session at the same time, only one of them succeeds.
 
-    Most clients would write all runs into one transcript. The callers that are refused do not remove the worktree.
+    Most clients would write all runs into one transcript. The refused callers do not remove the worktree.
     """
     bench = agents.bench
     Worktree(bench.project).commit(a="1\n")
@@ -71,7 +71,7 @@ def sessions(document: Any) -> list[str]:
 
 
 def test_retry_of_an_agent_that_has_answered_begins_a_new_session(agents: Agents) -> None:
-    """The new attempt gets the task's prompt in a new session, because the work of the earlier attempt is done."""
+    """If an agent has answered, `retry` sends the task's prompt to a new session, because the earlier work is done."""
     before = agents.ended("call true", "answer done")
     agents.bench.ok("retry", before["id"])
     shown = agents.wait(before["id"])
@@ -81,7 +81,7 @@ def test_retry_of_an_agent_that_has_answered_begins_a_new_session(agents: Agents
 
 
 def test_retry_of_an_answered_agent_continues_the_session_that_the_user_named(agents: Agents) -> None:
-    """If the task was launched with `--resume`, its prompt is sent to that session again.
+    """If the user named a session with `--resume`, `retry` sends the prompt to this session again.
 
     The prompt may make no sense in another session.
     """
@@ -108,7 +108,10 @@ def test_retry_of_an_answered_agent_continues_the_session_that_the_user_named(ag
 def test_retry_says_interrupted_only_of_an_interrupted_attempt(
     agents: Agents, steps: tuple[str, ...], options: tuple[str, ...], told: str
 ) -> None:
-    """A broken or cancelled attempt was interrupted. An attempt at a limit has ended without an answer."""
+    """`retry` tells the model that it was interrupted only if the attempt broke off or was cancelled.
+
+    An attempt that ended at a limit was not interrupted.
+    """
     task = agents.launch(*steps, options=options)
     if steps == ("call true", "sleep 60"):
         wait_until(lambda: agents.bench.show(task)["agent"]["calls"], "the tool call of the agent")
@@ -120,7 +123,7 @@ def test_retry_says_interrupted_only_of_an_interrupted_attempt(
 
 
 def test_retry_of_an_agent_that_has_asked_is_refused(agents: Agents) -> None:
-    """`retry` and a launch with the task's key start no attempt. Their hint names the command that answers.
+    """If an agent has asked a question, `retry` and a launch with its key are refused, with a hint how to answer.
 
     With the key scope `ended`, the launch returns the task as before.
     """
@@ -144,7 +147,7 @@ def test_retry_of_an_agent_that_has_asked_is_refused(agents: Agents) -> None:
 
 
 def test_lost_agent_that_has_asked_is_not_started_again(agents: Agents) -> None:
-    """`retry --lost` leaves out an agent whose question was read after its processes were killed."""
+    """`retry --lost` does not start a lost agent again if the agent has asked a question."""
     bench = agents.bench
     task = agents.launch("ask May I?", "sleep 60", options=("--retries", "1", "--session", "s-1"))
     wait_until(lambda: "May I?" in Path(bench.files(task).output).read_text(), "the question of the agent")
@@ -158,7 +161,7 @@ def test_lost_agent_that_has_asked_is_not_started_again(agents: Agents) -> None:
 
 
 def test_hint_names_no_session_when_the_asking_client_cannot_continue_one(agents: Agents) -> None:
-    """If the client cannot continue a session, the hint of the refused `retry` says to launch a new agent."""
+    """If the client cannot continue a session, the hint of the refused `retry` says to launch a new agent instead."""
     text = agents.settings.read_text()
     agents.settings.write_text(text.replace('resume = ["--resume", "{session}"]\n', ""))
     task = agents.ended("ask May I?")["id"]
@@ -169,10 +172,10 @@ def test_hint_names_no_session_when_the_asking_client_cannot_continue_one(agents
 
 
 def test_session_that_its_client_has_open_is_not_continued(agents: Agents) -> None:
-    """No agent may continue a session while a process of the client has the session open.
+    """While a process of the client has a session open, no agent may continue the session.
 
-    This also holds for an agent that this process launches. The session can be continued when the process has begun
-    another session or has ended.
+    This also holds for an agent that the process itself launches. When the process has begun another session or has
+    ended, an agent may continue it.
     """
     bench, clients = agents.bench, Clients()
     try:
@@ -211,7 +214,7 @@ print(json.dumps(end), flush=True)
 
 
 def test_cost_of_a_session_is_counted_once_whichever_of_its_tasks_is_continued(agents: Agents) -> None:
-    """The cost of a run excludes all earlier runs of its session, including runs by other tasks."""
+    """The cost of a run excludes all earlier runs of its session, even those of other tasks."""
     bench = agents.bench
     program = bench.root / "claude.py"
     program.write_text(SESSION_COST)
@@ -234,9 +237,9 @@ def test_cost_of_a_session_is_counted_once_whichever_of_its_tasks_is_continued(a
     "words", [("--model=--yolo",), ("--fallback=other:-x",), ("--client", "bot", "--resume=--yolo")]
 )
 def test_name_that_looks_like_an_option_of_the_client_is_refused(agents: Agents, words: tuple[str, ...]) -> None:
-    """The name of a model or of a session is refused if it begins with `-`.
+    """The name of a model or session that begins with `-` is refused.
 
-    The client would read the name as an option, for example as an option that allows every tool.
+    The client would read it as an option, for example as one that allows every tool.
     """
     done = agents.bench.run("agent", *words, "--", "answer hello")
     assert done.returncode == 2, done.stdout

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def repo(bench: Bench) -> Path:
-    """Make the project a repository. Three tracked files have an uncommitted fix, and one tracked file has none."""
+    """Make the project a repository with four tracked files. Three of them have an uncommitted change."""
     bench.env.update(
         **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "t"),
         **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "t@example.org"),

@@ -1,4 +1,4 @@
-"""The paths that a task changed, created, moved or removed, and the gaps in its effects."""
+"""Which paths a task's effects list as changed, created, moved or removed, and what they mark as not known."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNNAMED = (
 
 
 def test_effects_say_that_the_changes_of_an_unknown_program_are_not_known(bench: Bench) -> None:
-    """The line names the program, because "unknown" alone explains nothing."""
+    """If a program is not observed, the effects name this program as the reason why its changes are not known."""
     task = bench.launch("./own-tool --fast || true")
     bench.run("wait", task)
     assert "what ./own-tool changes is not known (./own-tool --fast)" in bench.ok("effects", task)
@@ -114,7 +114,7 @@ def test_effects_distinguish_restored_from_changed_files(
 def test_file_in_a_replaced_directory_is_created_only_if_the_old_directory_lacked_it(
     bench: Bench, text: str, changed: list[str], created: list[str]
 ) -> None:
-    """If a task replaces a directory, only files that the old directory did not have are listed as created.
+    """If a task replaces a directory, only files that the old directory lacked are listed as created.
 
     If the task moved the old directory out of the project, its files are unknown. Then no file of the new directory is
     listed as created.
@@ -128,7 +128,7 @@ def test_file_in_a_replaced_directory_is_created_only_if_the_old_directory_lacke
 def test_directory_changed_outside_the_tree_is_restored_with_a_gap(bench: Bench, name: str) -> None:
     """A directory that a task moves out of the project and back is listed as restored.
 
-    The effects also name a gap, because changes in the directory were not seen while it was outside.
+    The effects are marked as incomplete, because changes in the directory were not seen while it was outside.
     """
     place = (bench.project / name).resolve()
     found = touched(bench, f"cd ..; mv {place} aside; echo x > aside/new; mv aside {place}")
@@ -150,9 +150,9 @@ def test_directory_changed_outside_the_tree_is_restored_with_a_gap(bench: Bench,
 def test_new_name_in_a_directory_made_by_the_task_is_recorded_as_absent_before(
     bench: Bench, steps: list[str], new: list[bool]
 ) -> None:
-    """If a task creates a file in a directory that it made, the journal says that the file did not exist before.
+    """If a task creates a file in a directory that it made itself, its record says that the file did not exist before.
 
-    The journal does not say so for a file that a move or a link brought into the directory.
+    It does not say so for a file that was moved or linked into the directory.
     """
     program = (
         "import os, time\n"
@@ -169,9 +169,9 @@ def test_new_name_in_a_directory_made_by_the_task_is_recorded_as_absent_before(
 
 @pytest.mark.usefixtures("repo")
 def test_removed_files_of_others_are_recorded_in_a_directory_made_by_the_task(bench: Bench) -> None:
-    """If a task removes files that another process put into the task's directory, the journal records the removal.
+    """If a task removes another process's files from a directory that it made, its record has the removal.
 
-    The journal also records that these files existed before.
+    It also says that these files existed before.
     """
     text = "mkdir at; touch at/own; while [ ! -e at/last ]; do sleep 0.01; done; rm at/*"
     task = bench.launch(text)
@@ -187,7 +187,7 @@ def test_removed_files_of_others_are_recorded_in_a_directory_made_by_the_task(be
 @pytest.mark.parametrize("name", ["../second", "second"])
 @pytest.mark.usefixtures("repo")
 def test_write_to_a_file_with_several_names_is_a_gap(bench: Bench, name: str) -> None:
-    """If a task writes through a hard link, one gap says that the file changed under all its names."""
+    """After a write through one of a file's hard links, the effects say that the file changed under all names."""
     found = touched(bench, f"ln other.py {name}; echo more >> {name}; echo more >> {name}; rm {name}")
     gap = "it wrote to a file with several names (hard links): the file changed under all its names"
     assert (found["level"], found["gaps"]) == ("partial", [gap])
@@ -236,7 +236,7 @@ def test_write_through_a_symbolic_link_is_attributed_to_its_target(
 def test_file_written_with_the_same_content_is_rewritten(bench: Bench) -> None:
     """A file that is written with its old content is listed as rewritten.
 
-    Tools that compare file times see such a file as changed.
+    Tools that compare file times take it for changed.
     """
     found = touched(bench, "cp other.py kept; cp kept other.py; cp other.py kept; mv kept other.py; : >> a.py")
     assert (found["windows"], found["rewritten"]) == ([], paths(bench, "other.py"))
@@ -249,14 +249,14 @@ def test_file_created_and_removed_by_the_task_is_not_listed(bench: Bench) -> Non
     elsewhere = bench.root / "elsewhere"
     found = touched(bench, f"echo x > made; echo y > gone; rm gone; echo z > {elsewhere}")
     assert (found["created"], found["changed"], found["windows"]) == (paths(bench, "made"), [], [])
-    assert not str(elsewhere).startswith("/tmp") or found["outside"] == []  # noqa: S108
+    assert not str(elsewhere).startswith("/tmp") or found["outside"] == []  # noqa: S108 - the path is an argument of the test's command
 
 
 @pytest.mark.usefixtures("repo")
 def test_files_outside_of_the_project_are_listed_only_when_changed(bench: Bench, lasting: Path) -> None:
     """The list `outside` has only files that the task changed.
 
-    Failed calls, temporary files, and files that the task opened but did not write are not in the list.
+    It leaves out failed calls, temporary files, and files that were opened but not written.
     """
     (lasting / "there").mkdir()
     for file in ("written", "opened", "moved", "removed"):
@@ -280,9 +280,9 @@ EXCHANGE = "import ctypes; assert ctypes.CDLL(None).renameat2(-100, b'{}', -100,
 
 @pytest.mark.parametrize(("one", "other", "gaps"), [("dir", "dir2", 1), ("a.py", "b.py", 0)])
 def test_directories_that_exchange_names_are_a_gap(bench: Bench, repo: Path, one: str, other: str, gaps: int) -> None:
-    """If two directories exchange their names, the effects name a gap, because writes into them cannot be followed.
+    """If two directories exchange their names, the effects are marked as incomplete. Later writes cannot be followed.
 
-    If two files exchange their names, there is no gap.
+    If two files exchange their names, the effects are complete.
     """
     shutil.copytree(repo / "dir", repo / "dir2")
     exchange = f"{sys.executable} -c {shlex.quote(EXCHANGE.format(one, other))}"
@@ -291,10 +291,10 @@ def test_directories_that_exchange_names_are_a_gap(bench: Bench, repo: Path, one
 
 
 def test_large_file_with_equal_size_and_time_is_not_restored(bench: Bench, repo: Path) -> None:
-    """A large file that was written is listed as changed, even if its size and time are the old ones.
+    """A large file that was written is listed as changed, even if it has its old size and time.
 
-    The effects name a gap, because the content of a large file is not read. A large file that was only moved away and
-    back is listed as restored.
+    Outlive does not read large files, so the effects are marked as incomplete. A large file that was only moved away
+    and back is listed as restored.
     """
     for name in ("large", "moved"):
         (repo / name).write_bytes(bytes(5 << 20))
@@ -311,7 +311,7 @@ def test_large_file_with_equal_size_and_time_is_not_restored(bench: Bench, repo:
 def test_files_removed_by_the_caller_after_the_ending_are_not_gone(bench: Bench, repo: Path) -> None:
     """Files that the caller removes after the task's end stay listed as created or changed.
 
-    This holds for very many files, and if the last snapshot is taken only after the removal.
+    This holds for very many files, and also if the removal comes before the last snapshot.
     """
     made, written = 3000, [repo / "many" / f"{number}" for number in range(300)]
     written[0].parent.mkdir()
@@ -337,7 +337,7 @@ def test_files_removed_by_the_caller_after_the_ending_are_not_gone(bench: Bench,
 
 @pytest.mark.usefixtures("repo")
 def test_files_created_and_then_moved_are_listed_by_their_last_name(bench: Bench) -> None:
-    """Files in a directory that the task created and renamed are listed below the new name of the directory.
+    """Files in a directory that the task created and renamed are listed below its new name.
 
     This also holds if another process has removed the files since.
     """
@@ -372,14 +372,14 @@ def test_moved_directory_is_one_entry_of_the_effects(bench: Bench, repo: Path) -
 
 
 def test_directory_missing_in_the_first_snapshot_is_not_unattributed(bench: Bench, repo: Path) -> None:
-    """A directory that was absent during the first snapshot is listed as restored, and not as unattributed.
+    """If a task moves a directory away before the first snapshot and back later, the effects list it as restored.
 
-    The task moves the directory away before the snapshot, and moves it back later.
+    They do not say that another process may have changed it.
     """
     (repo / "dir" / "deep").mkdir()
     (repo / "dir" / "deep" / "x").touch()
     subprocess.run(["git", "add", "dir"], cwd=repo, check=True)
-    time.sleep(0.05)  # so that the files are older than the task by the clock of any file system
+    time.sleep(0.05)  # The files must be older than the task by the clock of any file system.
     task = bench.launch(f"mv dir away; {until('go')}; mv away dir")
     wait_until(lambda: bench.json("effects", task, "--open")["windows"], "the move")
     time.sleep(0.5)

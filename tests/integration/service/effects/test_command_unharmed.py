@@ -41,11 +41,11 @@ print("done")
 
 @pytest.mark.parametrize("who", ["keeper", "witness"])
 def test_command_succeeds_when_the_keeper_or_the_witness_is_killed(bench: Bench, who: str) -> None:
-    """A command succeeds if its keeper or its witness is killed at a random time.
+    """A command succeeds even if its keeper or its witness is killed at a random time.
 
-    If the keeper is killed, the effects say since when the command was not observed. If the witness is killed, there is
-    no such gap. The variable `KILLS` sets the number of kills. A run with `KILLS=175` takes too long for a usual test
-    run.
+    If the keeper is killed, the effects say since when the command was not observed. If the witness is killed, the
+    command is still observed. The variable `KILLS` sets the number of kills. A run with `KILLS=175` takes too long for
+    a usual test run.
     """
     (bench.project / "busy.py").write_text(BUSY)
     chance = random.Random(who)
@@ -66,7 +66,7 @@ def test_command_succeeds_when_the_keeper_or_the_witness_is_killed(bench: Bench,
 def test_observation_continues_for_processes_left_running(bench: Bench, repo: Path) -> None:
     """If an ended task left a process running, its effects also list files that this process creates later."""
     program = "setsid sh -c 'touch up; while ! [ -e go ]; do sleep 0.05; done; echo late > late; touch finished' &"
-    task = bench.launch(f"{program} {until('up')}")  # during an exec, a process has no command line
+    task = bench.launch(f"{program} {until('up')}")  # While a process executes a new program, it has no command line.
     bench.run("wait", task)
     assert bench.show(task)["state"] == "succeeded"
     (left,) = [each["pid"] for each in bench.show(task)["left_running"] if "while" in each["command"]] or [0]
@@ -77,9 +77,9 @@ def test_observation_continues_for_processes_left_running(bench: Bench, repo: Pa
 
 
 def test_inner_task_and_tracer_run_inside_an_observed_task(bench: Bench) -> None:
-    """A task and strace work inside an observed task.
+    """A task and strace can run inside an observed task. The inner task is not observed, and its effects say why.
 
-    The kernel refuses a second listener. So the inner task is not observed, and its effects give this reason.
+    The kernel refuses a second listener for system calls.
     """
     inner = " ".join(bench.command("run", "--wait", "20s", "--json"))
     task = bench.launch(f"{inner} true; strace -f -o trace true; cat trace | tail -1")
@@ -111,7 +111,7 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def test_observed_command_waits_while_its_keeper_is_stopped(bench: Bench) -> None:
-    """A command waits for a keeper that was stopped by SIGSTOP, and ends with its own exit code after SIGCONT."""
+    """If its keeper is stopped by SIGSTOP, an observed command waits. After SIGCONT, it ends with its own exit code."""
     task = bench.launch(f"{until('go')}; touch x; exit 6")
     keeper = bench.keeper(task)
     kill(keeper, signal.SIGSTOP)
@@ -136,7 +136,7 @@ def test_cancel_ends_a_command_that_waits_for_the_observer(bench: Bench) -> None
 
 @pytest.mark.root
 def test_task_of_an_unprivileged_user_is_observed(outsider: Outsider) -> None:
-    """A task of a user without privileges is observed. The flag NoNewPrivs is set for its processes."""
+    """A task of a user without privileges is observed. Its processes have the flag NoNewPrivs."""
     (outsider.root / "state" / "mine").mkdir()
     os.chown(outsider.root / "state" / "mine", 65534, 65534)
     program = "git init -q . && echo a > a && mv a b && grep NoNewPrivs /proc/self/status"
@@ -165,9 +165,9 @@ def test_set_id_program_that_the_command_names_keeps_its_privileges(outsider: Ou
 
 @pytest.mark.root
 def test_hidden_set_id_program_is_reported_and_keeps_its_privileges_the_next_time(outsider: Outsider) -> None:
-    """A set-id program that the command's text does not name runs without its privileges, and the effects say so.
+    """If a command's text does not name a set-id program, the program runs without privileges, and the effects say so.
 
-    A later task whose text names the program is not observed, so the program keeps its privileges.
+    The next task whose text names the program is not observed, so the program keeps its privileges.
     """
     place = outsider.root / "state" / "mine"
     place.mkdir()

@@ -1,4 +1,4 @@
-"""Drift that is found by comparing the files after a task with the files now."""
+"""Drift, which is what changed after a task, found by a comparison of the files after the task with the files now."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def drifted(bench: Bench) -> Any:
-    """Return the drift that the notice of the session's only task reports."""
+    """Return what has changed since the task, as the notice of the session's only task reports it."""
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
     return notice["drift"]
 
@@ -54,7 +54,7 @@ def test_notice_names_files_that_changed_after_the_task(bench: Bench, tree: Work
 
 @can_observe
 def test_file_removed_from_the_index_after_the_task_is_drift(bench: Bench, tree: Worktree) -> None:
-    """After a `git rm`, the drift says that tracked files were added, moved or removed."""
+    """After a `git rm`, the notice says that tracked files were added, moved or removed after the task."""
     task = begun(bench, "true", "--session", "s-1")
     compared(bench, task)
     tree.git("rm", "-q", "b")
@@ -63,7 +63,10 @@ def test_file_removed_from_the_index_after_the_task_is_drift(bench: Bench, tree:
 
 @can_observe
 def test_file_changed_and_staged_after_the_task_is_drift(bench: Bench, tree: Worktree) -> None:
-    """A file that is changed and staged after the task is drift. Staging the task's own changes is no drift."""
+    """A file that is changed and staged after the task is reported as changed since.
+
+    Staging the task's changes is not.
+    """
     task = begun(bench, "echo mine >> a; echo new > new", "--session", "s-1")
     compared(bench, task)
     tree.git("add", "a", "new")
@@ -79,7 +82,10 @@ def test_file_changed_and_staged_after_the_task_is_drift(bench: Bench, tree: Wor
 
 
 def test_change_between_the_end_and_the_last_snapshot_is_drift_or_unknown(bench: Bench, tree: Worktree) -> None:
-    """A change between the task's end and the last snapshot is drift or unknown, and never a change by the task."""
+    """A change after the task's end, but before the last snapshot, is never listed as a change by the task.
+
+    It is reported as a change since the task, or as unknown.
+    """
     ended_ns = max(os.lstat(bench.project / name).st_ctime_ns for name in ("a", "b", "src/deep/c.py", "src/deep"))
     with open(bench.root / "first", "w+b") as file:
         keep_first(file.fileno(), [str(bench.project)], (), None, 0)
@@ -106,7 +112,7 @@ def test_change_between_the_end_and_the_last_snapshot_is_drift_or_unknown(bench:
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_drift_in_further_repositories_names_the_repository(bench: Bench) -> None:
-    """Drift covers repositories that `--touches` names or the command enters, and says in which one a path is."""
+    """Drift is also found in repositories that `--touches` names or the command enters. It names the repository."""
     named, went = Worktree(bench.root / "named"), Worktree(bench.root / "went")
     for each in (named, went):
         each.commit(x="x\n", y="y\n")
@@ -133,7 +139,10 @@ def test_drift_in_further_repositories_names_the_repository(bench: Bench) -> Non
 
 @can_observe
 def test_drift_of_very_many_touched_files_is_counted(bench: Bench, tree: Worktree) -> None:
-    """Of 600 touched files, drift compares 500 one by one, and the rest as tracked files of the repository."""
+    """If a task touched 600 files, 500 are compared one by one for later changes.
+
+    The rest is compared with the repository.
+    """
     tree.commit(**{f"n{number}": "old\n" for number in range(600)})
     task = begun(bench, "for f in n*; do echo new > $f; done", "--session", "s-1")
     compared(bench, task)
@@ -148,7 +157,7 @@ def test_drift_of_very_many_touched_files_is_counted(bench: Bench, tree: Worktre
 
 @can_observe
 def test_drift_ignores_files_that_git_keeps_for_itself(bench: Bench, tree: Worktree) -> None:
-    """After a stash of very many files, drift is known. ORIG_HEAD and similar files of git do not make it unknown."""
+    """After a stash of very many files, later changes are known, although git has written files such as ORIG_HEAD."""
     tree.commit(**{f"n{number}": "old\n" for number in range(600)})
     for number in range(600):
         tree.write(f"n{number}", "fix\n")
@@ -159,7 +168,7 @@ def test_drift_ignores_files_that_git_keeps_for_itself(bench: Bench, tree: Workt
 
 
 def test_touched_files_changed_before_the_snapshot_are_unknown(bench: Bench) -> None:
-    """If a caller changes or removes touched files before the keeper reads them, their drift is unknown."""
+    """If a caller changes files that the task touched before the keeper has read them, later changes are unknown."""
     paths = [bench.project / name for name in ("kept", "changed", "removed", "directory")]
     paths[-1].mkdir()
     ended_ns = max(map(touched_ns, paths))
@@ -182,9 +191,9 @@ def touched_ns(path: Path) -> int:
 
 @can_observe
 def test_change_of_the_users_git_configuration_is_drift(bench: Bench, tree: Worktree) -> None:
-    """A change of the user's git configuration, of its link's target, or of an included file is reported as drift.
+    """A change of the user's git configuration, of its link's target, or of an included file is reported.
 
-    The compared paths are those that git used when the task ran.
+    It counts as a change since the task. The compared paths are those that git used when the task ran.
     """
     home = bench.root / "home"
     (home / "kept").mkdir(parents=True)
@@ -215,7 +224,7 @@ def test_change_of_the_users_git_configuration_is_drift(bench: Bench, tree: Work
 
 @can_observe
 def test_commit_of_unchanged_files_moves_only_head(bench: Bench, tree: Worktree) -> None:
-    """If a user commits the files as the task left them, drift reports the move of HEAD and no changed file."""
+    """If a user commits the files as the task left them, only the move of HEAD is reported, and no changed file."""
     tree.write("a", "dirty\n")
     (bench.project / "b").unlink()
     task = begun(bench, "true", "--session", "s-1")

@@ -1,4 +1,4 @@
-"""Comparing all files before and after a task, which finds changes but not who made them."""
+"""Comparing all files before and after a task finds the changes, but not the process that made them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @can_observe
 def test_changes_by_another_process_are_unattributed(bench: Bench, tree: Worktree) -> None:
-    """A file that another process changes while the task runs is unattributed. The task's own changes are not."""
+    """A file that another process changes while the task runs is listed under `unattributed`.
+
+    The task's changes are not.
+    """
     task = begun(bench, "echo more >> a; mkdir -p out/deep; touch out/deep/file src/made")
     tree.write("b", "another\n")
     tree.write("new")
@@ -37,7 +40,7 @@ def test_changes_by_another_process_are_unattributed(bench: Bench, tree: Worktre
 def test_changes_after_the_reported_ending_are_no_effects(
     bench: Bench, tree: Worktree, options: tuple[str, ...]
 ) -> None:
-    """A caller's changes after the reported ending are no effects, even before the second snapshot is complete."""
+    """A caller's changes after the reported ending are no effects of the task, even before the last snapshot."""
     for number in range(8000):
         tree.write(f"many/{number // 100}/{number}", f"{number}\n")
     tree.commit()
@@ -67,7 +70,7 @@ def test_commit_by_another_process_is_reported(bench: Bench, tree: Worktree) -> 
 
 @can_observe
 def test_commit_by_another_process_during_the_task_is_drift(bench: Bench, tree: Worktree) -> None:
-    """If another process commits while the task runs, the notice of the task reports drift."""
+    """If another process commits while the task runs, the notice of the task says that HEAD moved."""
     begin(bench, "s-1")
     task = begun(bench, "true", "--session", "s-1")
     tree.commit(a="second\n")
@@ -91,14 +94,14 @@ def test_commit_by_another_process_during_the_task_is_drift(bench: Bench, tree: 
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_drift_is_unknown_until_the_comparison_is_complete(bench: Bench) -> None:
-    """A notice says that drift is unknown while the keeper compares, or if the keeper ended without comparing."""
+    """While the keeper compares files, or if it ended before that, a notice says that later changes are unknown."""
     begin(bench, "s-1")
     task = begun(bench, "true", "--session", "s-1")
     compared(bench, task)
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
     assert notice["drift"]["moved"] is False
     os.unlink(bench.files(task).compared)
-    with open(bench.files(task).record, "r+b"):  # an open record means that the keeper may still compare
+    with open(bench.files(task).record, "r+b"):  # While the record is not closed, the keeper may still compare.
         (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
     assert notice["drift"]["moved"] is None
     assert "still being compared" in notice["drift"]["summary"]
@@ -109,7 +112,10 @@ def test_drift_is_unknown_until_the_comparison_is_complete(bench: Bench) -> None
 
 @can_observe
 def test_commit_by_the_task_itself_is_no_drift(bench: Bench, tree: Worktree) -> None:
-    """A commit by the task is not drift, even with `--observe compare`, where its author is not known."""
+    """A commit by the task is not reported as a later change, even with `--observe compare`.
+
+    With this option, it is not known which process made a change.
+    """
     del tree
     for options in ((), ("--observe", "compare")):
         task = begun(bench, "echo more >> b; git commit -q -a -m more", *options)
@@ -120,7 +126,7 @@ def test_commit_by_the_task_itself_is_no_drift(bench: Bench, tree: Worktree) -> 
 
 @can_observe
 def test_commit_by_another_process_is_reported_when_the_task_changed_the_index(bench: Bench, tree: Worktree) -> None:
-    """If the task stages a file and another process commits, the effects report both."""
+    """If a task stages a file and another process commits, the effects have the staging and the commit."""
     task = begun(bench, "echo more >> b; git add b")
     tree.commit(a="second\n")
     found = compared(bench, task)
@@ -133,7 +139,7 @@ def test_commit_by_another_process_is_reported_when_the_task_changed_the_index(b
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_change_before_a_late_first_snapshot_is_reported(bench: Bench) -> None:
-    """A file that was changed before a late first snapshot is found by its times, and the delay is reported."""
+    """If the first snapshot was late, a file that changed before it is found by its times. The delay is reported."""
     task = bench.launch(until(str(bench.root / "go")))
     bench.keeper(task)
     (bench.project / "b").write_text("at once\n")
@@ -146,7 +152,7 @@ def test_change_before_a_late_first_snapshot_is_reported(bench: Bench) -> None:
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_command_that_ends_before_the_first_snapshot_is_not_compared(bench: Bench) -> None:
-    """If a command ends before the first snapshot, effects do not say whether other processes changed files."""
+    """If a command ends before the first snapshot, the effects do not say whether other processes changed files."""
 
     def short() -> str | None:
         task = bench.launch("true")
@@ -175,7 +181,7 @@ def test_task_outside_of_a_repository_is_not_compared(bench: Bench) -> None:
 def test_files_in_a_repository_made_by_the_task_are_not_unattributed(
     bench: Bench, tree: Worktree, *, is_beside: bool
 ) -> None:
-    """Files in a repository that the task created before the first snapshot are not listed as unattributed."""
+    """Files in a repository that the task created before the first snapshot are not listed under `unattributed`."""
     place = bench.root / "new"
     place.mkdir()
     touches = ("--touches", str(bench.project / "a")) if is_beside else ()
@@ -223,7 +229,7 @@ def test_compared_effects_are_listed_without_an_author(bench: Bench, tree: Workt
 def test_first_snapshot_of_a_compared_task_is_from_before_its_command(
     bench: Bench, tree: Worktree, text: str, became: dict[str, str]
 ) -> None:
-    """With `--observe compare`, the command begins after a quick first snapshot, so all its changes are found."""
+    """With `--observe compare`, the first snapshot is taken before the command begins. So all its changes are found."""
     tree.write("b", "mine\n")
     task = bench.launch(text, "--observe", "compare", env=ENVIRON)
     found = compared(bench, task)
@@ -266,7 +272,7 @@ def test_run_wait_includes_the_comparison(bench: Bench) -> None:
 
 @can_observe
 def test_first_snapshot_is_abandoned_when_the_command_ends_earlier(bench: Bench, tree: Worktree) -> None:
-    """If a command ends before the first snapshot is complete, the process that takes the snapshot is ended."""
+    """If a command ends before the first snapshot is complete, the process that takes the snapshot is killed."""
     for number in range(6000):
         tree.write(f"many/f{number % 60}/{number}")
     tree.commit()
@@ -279,7 +285,7 @@ def test_first_snapshot_is_abandoned_when_the_command_ends_earlier(bench: Bench,
 
 @pytest.mark.usefixtures("tree")
 def test_compared_task_has_no_overlap(bench: Bench) -> None:
-    """With `--observe compare`, no notice reports an overlap, because another task may have made the changes."""
+    """With `--observe compare`, no notice says that two tasks changed a file. It is not known who changed it."""
     begun_task = begun(bench, "true", "--observe", "compare", "--session", "s-1")
     other = bench.launch("echo other >> a", "--session", "s-1")
     bench.run("wait", other, "--no-ack")
@@ -312,7 +318,10 @@ def test_process_that_takes_snapshots_is_not_left_running(bench: Bench) -> None:
 
 
 def test_declared_paths_are_reported_before_the_task_touches_them(bench: Bench, tree: Worktree) -> None:
-    """Paths given with `--touches` are in the hand-off, and in the effects under `declared`. `retry` keeps them."""
+    """Paths that `--touches` names are in the hand-off and the effects before the task touches them.
+
+    The effects list them under `declared`. `retry` keeps them.
+    """
     begin(bench, "s-1")
     task = bench.launch(until("go"), "--session", "s-1", "--touches", "a", "--touches", "src/../b", "--observe", "off")
     touches = bench.json("effects", task)["declared"]["touches"]
@@ -340,7 +349,7 @@ def other(bench: Bench) -> Worktree:
 @can_observe
 @pytest.mark.usefixtures("tree")
 def test_repository_of_a_declared_path_is_observed_and_compared(bench: Bench, other: Worktree) -> None:
-    """In the repository of a `--touches` path, changes by the task and changes by other processes are reported."""
+    """In the repository of a `--touches` path, changes by the task and by other processes are reported."""
     text = f"cd {other.path}; mv x z; sleep 0.05; mv z x; echo a >> {bench.project}/a; git commit -q --allow-empty -m m"
     bench.env.update(ENVIRON)
     task = begun(bench, text, "--touches", str(other.path / "x"), "--touches", str(other.path / "none"))
@@ -378,7 +387,7 @@ def test_declared_path_is_compared_when_the_task_runs_outside_of_a_repository(be
 
 
 def test_state_directory_inside_the_repository_is_not_compared(bench: Bench, tree: Worktree) -> None:
-    """Files of Outlive's state directory inside the repository are not listed as unattributed."""
+    """Files of Outlive's own state directory in the repository are not listed under `unattributed`."""
     bench.env["OUTLIVE_HOME"] = str(bench.project)
     task = begun(bench, "true", "--observe", "compare")
     bench.ok("run", "--wait", "20s", "true")

@@ -51,7 +51,7 @@ assert ctypes.CDLL(None).connect(one.fileno(), bytes(16), 16) == 0
 def test_connect_to_a_missing_socket_is_not_listed(bench: Bench) -> None:
     """A connect to a path without a socket, or without an address, is not listed as a connection.
 
-    Most programs try to reach the socket of a name service daemon, which does not exist on most machines.
+    Most programs try to connect to a name service daemon, and most machines have none.
     """
     program = bench.root / "connects.py"
     program.write_text(CONNECTS)

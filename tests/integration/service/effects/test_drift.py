@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 
 def test_drift_covers_written_files_outside_of_a_repository(bench: Bench, lasting: Path) -> None:
-    """Without a repository, drift names files that the task wrote and that changed after the task."""
+    """Without a repository, a notice names files that the task wrote and that changed after the task."""
     task = bench.launch("echo x > kept; echo x > changed; echo x > removed", "--cwd", str(lasting))
     bench.run("wait", task)
     assert bench.show(task)["drift"]["moved"] is False
@@ -32,7 +32,7 @@ def test_drift_covers_written_files_outside_of_a_repository(bench: Bench, lastin
 
 
 def test_commits_after_the_task_are_drift(bench: Bench, repo: Path) -> None:
-    """If HEAD moves after the task has ended, its notice and the hand-off report the move as drift."""
+    """If HEAD moves after the task has ended, its notice and the hand-off report this."""
     task = bench.launch("cat other.py", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     assert bench.json("inbox", "--session", "s-1", "--peek")["notices"][0]["drift"]["moved"] is False
@@ -49,7 +49,7 @@ def test_commits_after_the_task_are_drift(bench: Bench, repo: Path) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_git_status_after_the_task_is_no_drift(bench: Bench) -> None:
-    """A `git status` after the task is not reported as drift, although it writes into the git directory."""
+    """`git status` after the task is not reported as a change, although it writes into the git directory."""
     task = bench.launch("git stash push -q; sleep 0.3; git stash pop -q", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     wait_until(lambda: bench.show(task)["effects"]["unattributed"] is not None, "the last snapshot")
@@ -59,7 +59,7 @@ def test_git_status_after_the_task_is_no_drift(bench: Bench) -> None:
 
 
 def test_changes_by_others_after_a_restore_are_unattributed(bench: Bench, repo: Path) -> None:
-    """If another process changes files that the task has stashed and popped, the changes are unattributed."""
+    """If another process changes files that the task has stashed and restored, this is listed as unattributed."""
     text = f"git stash push -q; git stash pop -q; {until('go')}; sed -i s/old/new/ other.py"
     task = bench.launch(text, "--session", "s-1")
     wait_until(lambda: len(bench.json("effects", task)["restored"]) == 3, "the pop")
@@ -87,7 +87,7 @@ def test_changes_by_others_after_a_restore_are_unattributed(bench: Bench, repo: 
 def test_write_through_an_open_descriptor_after_a_truncation_is_attributed_to_the_task(
     bench: Bench, repo: Path, begin: str
 ) -> None:
-    """If a log is emptied while the task's server has it open, later writes of the server are changes by the task."""
+    """If a log is emptied while the task's server has it open, later writes of the server are the task's."""
     (repo / "log").touch()
     task = bench.launch(f"{begin}; /bin/true; touch go; {until('done')}")
     bench.run("wait", task, "--no-ack")
@@ -99,7 +99,7 @@ def test_write_through_an_open_descriptor_after_a_truncation_is_attributed_to_th
 
 @pytest.mark.parametrize(("begin", "is_open"), [("exec >>log", True), ("echo x >>log", False)])
 def test_file_open_in_a_process_left_running_is_a_gap(bench: Bench, repo: Path, begin: str, is_open: bool) -> None:
-    """If a process left running has a file open for writing, the effects say that later writes are not reported."""
+    """If a process that the task left has a file open for writing, its later writes are named as not reported."""
     (repo / "log").touch()
     served = f"{begin}; touch up; {until('go')}; echo served; touch down"
     task = bench.launch(f"({served}) </dev/null 2>/dev/null & {until('up')}")
@@ -113,9 +113,9 @@ def test_file_open_in_a_process_left_running_is_a_gap(bench: Bench, repo: Path, 
 
 
 def test_change_after_a_short_command_is_drift(bench: Bench, repo: Path) -> None:
-    """A change after a very short command is reported as drift.
+    """A change after a very short command is reported, because the file's time shows it.
 
-    The command ended before the first snapshot, so there is no list of files, and the file's time shows the change.
+    The command ended before the first snapshot, so there is no list of files.
     """
     begin(bench, "s-1")
     task = bench.launch("cat other.py", "--session", "s-1")
@@ -128,7 +128,7 @@ def test_change_after_a_short_command_is_drift(bench: Bench, repo: Path) -> None
 
 
 def test_notice_says_that_drift_is_unknown(bench: Bench, repo: Path) -> None:
-    """If a file has a new time and its old content is not recorded, the notice says that drift is unknown."""
+    """If a file has a new time and its old content is not recorded, the notice says that it may have changed since."""
     begin(bench, "s-1")
     bench.run("wait", bench.launch("cat other.py", "--session", "s-1"), "--no-ack")
     (repo / "other.py").touch()
@@ -138,7 +138,7 @@ def test_notice_says_that_drift_is_unknown(bench: Bench, repo: Path) -> None:
 
 
 def test_change_after_the_ending_is_no_effect_of_the_task(bench: Bench, repo: Path) -> None:
-    """A change that a caller makes after `wait` is no effect of the task, even if the task left a process running."""
+    """A caller's change after `wait` is no effect of the task, even if the task has left a process running."""
     task = bench.launch(f"echo 1 > other.py; sleep 0.1; git checkout -q other.py; ({until('go')}) & echo done")
     bench.run("wait", task)
     (repo / "other.py").write_text("by hand\n")
@@ -148,7 +148,7 @@ def test_change_after_the_ending_is_no_effect_of_the_task(bench: Bench, repo: Pa
 
 
 def test_write_of_an_orphaned_process_has_a_command_line(bench: Bench, repo: Path) -> None:
-    """A write by a subshell that outlives its script is attributed to the command line of the script."""
+    """A write by a subshell that outlives its script is listed with the command line of the script."""
     text = "{ while [ ! -e go ]; do sleep 0.05; done; echo late > other.py; while [ -e go ]; do sleep 0.05; done; } & :"
     task = bench.launch(text)
     bench.run("wait", task)
@@ -189,9 +189,9 @@ for name in ("a.py", "", "b.py", "other.py"):
 @pytest.mark.usefixtures("repo")
 @pytest.mark.parametrize("pause", ["0.02", "0.2"])
 def test_write_is_attributed_to_the_process_that_has_the_id_at_the_time(bench: Bench, pause: str) -> None:
-    """If a process id is reused, each write is attributed to the process that had the id at the time of the write.
+    """If a process id is reused, each write is listed with the process that had the id at that time.
 
-    This also holds if the observer has a cached descriptor of the earlier process.
+    This also holds if the observer still has a descriptor of the earlier process.
     """
     (bench.root / "numbers.py").write_text(SAME_NUMBER)
     task = bench.launch(f"exec {sys.executable} -B ../numbers.py {pause}")

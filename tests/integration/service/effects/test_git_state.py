@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 
 def test_gitignore_and_github_are_no_git_state(bench: Bench, repo: Path) -> None:
-    """Changes of `.gitignore` and `.github` are listed as files, although the names begin with `.git`."""
+    """Changes of `.gitignore` and `.github` are listed as changed files, and not as changes of git's own state."""
     (repo / ".gitignore").write_text("x\n")
     found = touched(bench, "echo y >> .gitignore; mkdir .github; echo z > .github/z.yml")
     assert found["changed"] == paths(bench, ".gitignore")
@@ -40,7 +40,7 @@ def test_gitignore_and_github_are_no_git_state(bench: Bench, repo: Path) -> None
     ],
 )
 def test_every_kind_of_shared_git_state_is_reported(bench: Bench, text: str, what: str) -> None:
-    """Changes of notes, other refs, replacements, hooks and configuration are reported, as branches and tags are."""
+    """Changes of notes, other refs, replacements, hooks and configuration are reported, as those of branches are."""
     found = touched(bench, text)
     assert what in " ".join(each["what"] for each in found["git"])
     assert found["shared"]
@@ -59,7 +59,10 @@ def test_packed_branches_are_not_reported_as_moved(bench: Bench, text: str) -> N
 
 
 def test_effects_in_other_repositories_name_the_repository(bench: Bench, repo: Path) -> None:
-    """A commit and a push in other repositories are reported with their paths. A new clone is not reported."""
+    """A commit and a push in other repositories are reported with the paths of the repositories.
+
+    A new clone is not reported.
+    """
     lib, bare, clone = (bench.root / name for name in ("lib", "bare.git", "clone"))
     git(bench, "clone", "-q", str(repo), str(lib))
     git(bench, "clone", "-q", "--bare", str(repo), str(bare))

@@ -1,7 +1,7 @@
-"""The paths that the guard finds in the texts of commands.
+"""Which paths the guard finds in the text of a command.
 
-There are many texts, so the tests call the guard in the test's own process. The tests in `test_guard_windows.py` use
-the command line.
+There are many texts, so these tests call the guard in their own process. The tests in `test_guard_windows.py` use the
+command line.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def test_guard_finds_paths_that_a_command_names_indirectly(bench: Bench, repo: P
 
 
 def test_guard_checks_the_redirections_of_remote_commands(bench: Bench, repo: Path) -> None:
-    """For `ssh h 'cat > x' < a.py`, `guard` checks the local file `a.py`, and not `x`, which is on the remote host."""
+    """For `ssh h 'cat > x' < a.py`, `guard` checks the local file `a.py`. The file `x` is on the remote host."""
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
     for command in (
@@ -157,9 +157,9 @@ def test_guard_finds_files_in_the_arguments_of_clients_and_databases(bench: Benc
 
 
 def test_guard_is_not_clear_for_commands_that_publish_or_install_the_project(bench: Bench, repo: Path) -> None:
-    """`guard` names the task for commands that publish, install, check or list the project's files.
+    """If a task has changed a file, `guard` names it for commands that publish, install, check or list files.
 
-    It is clear for commands that do not use these files.
+    It answers `clear` for commands that do not use the project's files.
     """
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
@@ -188,9 +188,9 @@ def test_guard_is_not_clear_for_commands_that_publish_or_install_the_project(ben
 
 
 def test_guard_is_not_clear_for_commands_that_migrate_a_database(bench: Bench, repo: Path) -> None:
-    """`guard` names the task for commands that read the project's migrations.
+    """If a task has changed a migration, `guard` names the task for commands that read the project's migrations.
 
-    It is clear for commands that only query a database.
+    It answers `clear` for commands that only query a database.
     """
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
@@ -207,7 +207,7 @@ def test_guard_is_not_clear_for_commands_that_migrate_a_database(bench: Bench, r
 
 
 def test_guard_names_words_of_a_command_that_it_cannot_read(bench: Bench, repo: Path) -> None:
-    """If a variable in a command may stand for a file of a window, `guard` names the variable and the task."""
+    """If a variable may stand for a file that a task has changed, `guard` names the variable and the task."""
     unreadable = {
         "cat $FILE": ["$FILE"],
         "echo $(<$FILE)": ["$FILE"],

@@ -1,4 +1,4 @@
-"""The windows that the guard finds, tested with real tasks and the command line."""
+"""The guard, called from the command line while real tasks have changed files and not restored them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 
 def test_guard_names_the_task_with_a_window_on_a_path(bench: Bench, repo: Path) -> None:
-    """`guard` names a task with a window on the given path, or on a file below the given directory.
+    """`guard` names a task that has changed the given file, or a file in the given directory, and not restored it.
 
-    It also names the task if a given command uses such a file.
+    It also does so for a command that uses such a file.
     """
     task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q")
     window_on(bench, task, *NAMES)
@@ -51,7 +51,7 @@ def test_guard_names_the_task_with_a_window_on_a_path(bench: Bench, repo: Path) 
 def test_guard_covers_paths_through_a_link_that_a_task_changed(bench: Bench, repo: Path) -> None:
     """If a task changed a link, `guard` names the task for paths through the link.
 
-    It does not name the task for the path of the file itself.
+    It does not name the task for the direct path of the file to which the link led.
     """
     for name in ("one", "two", "two/deep"):
         (repo / name).mkdir()
@@ -80,7 +80,7 @@ def test_guard_covers_paths_through_a_link_that_a_task_changed(bench: Bench, rep
 
 @pytest.mark.parametrize("is_first", [False, True])
 def test_guard_names_the_task_with_the_stash_in_every_worktree(bench: Bench, repo: Path, *, is_first: bool) -> None:
-    """`guard` names the task that has stashed files for `git stash pop` in another worktree.
+    """If a task has stashed files, `guard` names it for `git stash pop` in any worktree of the repository.
 
     All worktrees of a repository share one stash.
     """
@@ -109,7 +109,7 @@ def test_guard_names_the_task_with_the_stash_in_every_worktree(bench: Bench, rep
 def test_guard_names_a_switched_branch_for_git_commands_only(bench: Bench, repo: Path, *, is_linked: bool) -> None:
     """While a task has switched the branch, `guard` names the task for git commands.
 
-    It is clear for files and for other commands.
+    For files and other commands it is clear.
     """
     place = repo
     if is_linked:
@@ -136,7 +136,7 @@ def test_guard_names_a_switched_branch_for_git_commands_only(bench: Bench, repo:
 
 
 def test_window_in_a_nested_worktree_is_not_reported_in_the_tree_around_it(bench: Bench, repo: Path) -> None:
-    """`guard` names the task for commands in the nested worktree, and not for commands in the worktree around it."""
+    """If a task has changed files in a nested worktree, `guard` does not name it for commands in the outer worktree."""
     inner = repo / "worktrees" / "one"
     git(bench, "worktree", "add", "-q", str(inner))
     task = bench.launch(f"mv a.py b.py; {until('go')}; mv b.py a.py", cwd=inner)
@@ -153,7 +153,7 @@ def test_window_in_a_nested_worktree_is_not_reported_in_the_tree_around_it(bench
 
 
 def test_guard_names_files_that_a_failed_task_left_changed_until_they_are_restored(bench: Bench, repo: Path) -> None:
-    """`guard` names a task that ended before its `git stash pop`, until a user restores the files.
+    """`guard` names a failed task that left its files stashed, until a user restores the files.
 
     It does not name a task that succeeded.
     """
@@ -177,7 +177,7 @@ def test_guard_names_files_that_a_failed_task_left_changed_until_they_are_restor
 
 @pytest.mark.usefixtures("repo")
 def test_window_in_a_nested_repository_is_reported_there(bench: Bench) -> None:
-    """`guard` names the task for a file of a nested repository, although the task runs in the outer repository."""
+    """If a task of the outer repository has changed a file in a nested one, `guard` names the task for this file."""
     inner = Worktree(bench.project / "inner")
     inner.commit(x="old\n")
     task = bench.launch(f"echo held > inner/x; {until('go')}; echo old > inner/x")
@@ -193,9 +193,9 @@ def test_window_in_a_nested_repository_is_reported_there(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_window_in_another_tree_is_named_with_its_directory(bench: Bench) -> None:
-    """`guard`, `gate` and the hand-off name a window in another worktree with its directory.
+    """`guard`, `gate` and the hand-off name the directory of another worktree in which a task has changed files.
 
-    Otherwise the window could be mistaken for the file of the same name in this project.
+    Otherwise a file could be mistaken for the file of the same name in this project.
     """
     inner = Worktree(bench.project / "inner")
     inner.commit(**{"a.py": "old\n"})
@@ -220,7 +220,7 @@ def test_window_in_another_tree_is_named_with_its_directory(bench: Bench) -> Non
     ],
 )
 def test_window_is_reported_in_the_repository_that_the_command_enters(bench: Bench, repo: Path, text: str) -> None:
-    """`guard` names a task that was launched above the repository and whose command enters the repository.
+    """If a task was launched above a repository and its command enters the repository, `guard` names its changes there.
 
     The command enters the repository by its text, by a variable or by a script.
     """
@@ -238,7 +238,7 @@ def test_window_is_reported_in_the_repository_that_the_command_enters(bench: Ben
 
 
 def test_guard_takes_paths_or_a_command(bench: Bench) -> None:
-    """`guard` exits with 2 if it gets paths and a command, or neither paths nor a command."""
+    """`guard` exits with 2 if it gets both paths and a command, or neither of them."""
     for words in (("guard",), ("guard", "a", "--command", "ls")):
         refused = bench.run(*words)
         assert (refused.returncode, "guard takes paths, or one command" in refused.stderr) == (2, True)

@@ -1,6 +1,6 @@
-"""Effects under hostile conditions.
+"""Effects in unusual repositories, with unusual files and with very many files.
 
-The effects of a task are correct or marked as unknown, and commands need bounded time and memory to report them.
+Effects are correct or marked as unknown, and commands need bounded time and memory to report them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of this machine are not known")
 MANY = 100_000
 MOST_KEEPER_KB = 200_000
-MOST_READER_S = 10.0  # of CPU time, because other programs do not increase the CPU time of a process
+MOST_READER_S = 10.0  # of CPU time, because other programs of the machine do not increase the CPU time of a process
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def names(found: list[str], top: Path) -> list[str]:
 
 
 def test_gitignore_and_gitattributes_are_no_git_state(bench: Bench, tree: Worktree) -> None:
-    """Files such as `.gitignore` are listed as files, and not as git state."""
+    """Files such as `.gitignore` and `.gitattributes` are listed as files, and not as git's own state."""
     tree.commit(**{".gitignore": "x\n"})
     found = touched(bench, "echo y >> .gitignore; echo '* text' > .gitattributes")
     assert names(found["changed"], tree.path) == [".gitignore"]
@@ -71,7 +71,7 @@ def test_gitignore_and_gitattributes_are_no_git_state(bench: Bench, tree: Worktr
 
 
 def test_repository_in_dev_shm_is_observed(bench: Bench) -> None:
-    """The effects list windows and changes of a repository in /dev/shm, but no other paths below /dev."""
+    """Changes in a repository in /dev/shm are listed, but no other paths below /dev."""
     if not os.access("/dev/shm", os.W_OK):  # noqa: S108 - the test is about this directory
         pytest.skip("this machine has no /dev/shm")
     bench.env.update({name: text for name, text in ENVIRON.items() if name.startswith("GIT_")})
@@ -124,7 +124,7 @@ def test_linked_worktree_has_the_git_state_of_its_repository(bench: Bench, tree:
 
 
 def test_git_directory_behind_a_symbolic_link_belongs_to_its_tree(bench: Bench, tree: Worktree) -> None:
-    """If `.git` is a symbolic link, changes in its target are listed as git state of the task's own repository."""
+    """If `.git` is a symbolic link, changes in its target are listed as git state of the task's repository."""
     (tree.path / ".git").rename(tree.path.parent / "kept")
     (tree.path / ".git").symlink_to("../kept")
     (tree.path / "a.py").write_text("fixed\n")
@@ -134,9 +134,9 @@ def test_git_directory_behind_a_symbolic_link_belongs_to_its_tree(bench: Bench, 
 
 
 def test_packed_stash_is_reported_as_stash(bench: Bench, tree: Worktree) -> None:
-    """After `git gc`, changes of the stash are still reported as changes of the stash.
+    """After `git gc`, a change of the stash is still reported as such.
 
-    Then the stash has no file of its own, so its changes are found by its log.
+    It is found by the stash's log, the only file left.
     """
     for text in ("one", "two", "three"):
         (tree.path / "a.py").write_text(text + "\n")
@@ -161,9 +161,9 @@ def test_files_behind_a_new_link_are_not_listed_as_created(bench: Bench, tree: W
 
 
 def test_head_of_another_worktree_is_reported_with_its_name(bench: Bench, tree: Worktree) -> None:
-    """A moved HEAD of another worktree is reported with the worktree's name.
+    """If the HEAD of another worktree moves, it is reported with the worktree's name.
 
-    For a new worktree, the effects report only that the worktree is new.
+    For a new worktree, the effects say only that it is new.
     """
     tree.git("worktree", "add", "-q", "-b", "side", "../linked")
     found = touched(bench, "git -C ../linked checkout -q --detach; git worktree add -q -b more ../more")
@@ -181,9 +181,9 @@ def test_deepened_clone_is_reported(bench: Bench, tree: Worktree) -> None:
 
 
 def test_task_in_a_submodule_has_the_files_and_git_state_of_the_submodule(bench: Bench, tree: Worktree) -> None:
-    """For a task in a submodule, the effects list files and git state of the submodule.
+    """The effects of a task in a submodule list files and git state of the submodule.
 
-    The git directory of a submodule is in the outer repository.
+    The git directory of a submodule is inside the outer repository.
     """
     inner = Worktree(tree.path.parent / "inner")
     inner.commit(c="c\n")
@@ -210,7 +210,7 @@ def test_git_state_of_a_submodule_is_reported_with_its_name(bench: Bench, tree: 
 
 
 def test_task_in_a_bare_repository_has_no_windows(bench: Bench, tree: Worktree) -> None:
-    """For a task in a bare repository, changes are observed. The effects have no gap and no window."""
+    """In a bare repository, changes are observed, and the effects are complete."""
     tree.git("clone", "-q", "--bare", ".", "../bare.git")
     bare = tree.path.parent / "bare.git"
     found = touched(bench, "git branch more; git gc -q", "--cwd", str(bare))
@@ -244,7 +244,7 @@ def test_repository_that_its_task_destroys_does_not_break_the_command(bench: Ben
 
 @pytest.mark.parametrize("content", [b"", b"ref: refs/heads/\xff\n", b"\0" * 100, None])
 def test_changes_in_a_corrupt_repository_are_listed(bench: Bench, tree: Worktree, content: bytes | None) -> None:
-    """Changed files are listed, although HEAD is invalid or the `.git` file names no directory."""
+    """In a repository with an invalid HEAD or `.git` file, changed files are still listed."""
     if content is None:
         (tree.path / ".git").rename(tree.path.parent / "gone")
         (tree.path / ".git").write_bytes(b"gitdir: /nowhere/\xff\n")
@@ -258,7 +258,10 @@ def test_changes_in_a_corrupt_repository_are_listed(bench: Bench, tree: Worktree
 
 
 def test_locale_without_utf8_is_a_gap(bench: Bench, tree: Worktree) -> None:
-    """Without a UTF-8 locale, the effects name a gap, because a file may have been checked under a wrong name."""
+    """Without a UTF-8 locale, the effects are marked as incomplete.
+
+    Outlive may have looked for a file under a wrong name.
+    """
     other = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     program = "import os; [os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY) for name in (b'a', b'\\xc3\\xa8', b'b')]"
     task = bench.ok("run", "--cwd", str(tree.path), "--", sys.executable, "-c", program, env=other)
@@ -270,10 +273,7 @@ def test_locale_without_utf8_is_a_gap(bench: Bench, tree: Worktree) -> None:
 
 
 def test_loops_of_symbolic_links_are_resolved_finitely(bench: Bench, tree: Worktree) -> None:
-    """Writes, moves and removals through loops of symbolic links are listed correctly.
-
-    The observer does not follow a loop for ever.
-    """
+    """Writes, moves and removals through loops of symbolic links are listed correctly, and the observer ends."""
     found = touched(
         bench,
         "ln -s one two; ln -s two one; ln -s . here; ! echo x > one/x; ! echo x > one; echo y > here/here/here/y;"
@@ -285,7 +285,7 @@ def test_loops_of_symbolic_links_are_resolved_finitely(bench: Bench, tree: Workt
 
 @pytest.mark.usefixtures("tree")
 def test_file_of_two_gigabytes_is_not_read(bench: Bench) -> None:
-    """Moves and changes of a file of 2 GB are found without reading the file, so they need little CPU time."""
+    """Moves and changes of a file of 2 GB are found without reading it, and with little CPU time."""
     (bench.project / "huge").touch()
     os.truncate(bench.project / "huge", 2 << 30)
     began = processor_s()
@@ -298,9 +298,9 @@ def test_file_of_two_gigabytes_is_not_read(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("tree")
 def test_large_file_written_with_the_same_size_is_changed_with_a_gap(bench: Bench) -> None:
-    """If a large file is written with the same size, it is listed as changed, and a gap says why.
+    """If a large file is written and keeps its size, it is listed as changed, and the effects say why.
 
-    A large file is not read, so its content may be the same.
+    Outlive does not read a large file, so the content may be the same.
     """
     (bench.project / "huge").touch()
     os.truncate(bench.project / "huge", 5 << 20)
@@ -311,9 +311,9 @@ def test_large_file_written_with_the_same_size_is_changed_with_a_gap(bench: Benc
 
 @pytest.mark.usefixtures("tree")
 def test_file_times_set_by_the_task_hide_no_change(bench: Bench) -> None:
-    """A file counts as restored only if it has its old content, whatever times the task has set.
+    """Only a file with its old content counts as restored, whatever times the task has set.
 
-    No window has a negative duration.
+    No duration of a change is negative.
     """
     text = (
         "touch -d 2200-01-01 a.py; echo x > a.py; touch -d 1960-01-01 a.py; echo a > a.py; touch -d 1999-01-01 a.py;"
@@ -350,9 +350,9 @@ int clock_gettime(clockid_t which, struct timespec *found) {
 def test_window_has_the_right_duration_when_the_clock_jumps(
     bench: Bench, tree: Worktree, how: str, seconds: int
 ) -> None:
-    """If the clock was set back, the duration of an open window is unknown.
+    """If the clock was set back, the duration of a change that is not restored yet is unknown.
 
-    When the window is closed, its duration is right.
+    When the file is restored, the duration is right.
     """
     (bench.root / "clock.c").write_text(CLOCK)
     library, jump = bench.root / "clock.so", bench.root / "jump"
@@ -401,9 +401,9 @@ assert os.path.exists("made")
 
 @pytest.mark.usefixtures("tree")
 def test_file_created_by_io_uring_is_a_gap_and_found_by_comparing(bench: Bench) -> None:
-    """If a task uses io_uring, the effects name this as a gap.
+    """If a task uses io_uring, the effects say that this use was not observed.
 
-    The comparison finds the file that was created, and lists it as unattributed.
+    The comparison finds the created file, and lists it as unattributed.
     """
     (bench.root / "program.py").write_text(IO_URING)
     task = bench.launch(f"sleep 0.5; {sys.executable} -B ../program.py")
@@ -424,7 +424,7 @@ def test_file_created_by_io_uring_is_a_gap_and_found_by_comparing(bench: Bench) 
 def test_effects_of_very_many_files_need_bounded_memory_time_and_text(bench: Bench, tree: Worktree) -> None:
     """For 100,000 created files, the keeper needs little memory, and commands need little CPU time.
 
-    Their output is short, because it has directories with counts instead of single files.
+    The output is short, because it has directories with numbers of files instead of single files.
     """
     program = f"""
 import os
@@ -437,10 +437,10 @@ open("a.py", "w").close()
     (tree.path / "program.py").write_text(program)
     task = bench.launch(f"{sys.executable} program.py; {until('go')}", "--session", "s-1")
     keeper = bench.keeper(task)
-    for part in range(0, MANY // 500, 20):  # in steps, so that each step gets the full timeout of `wait_until`
+    for part in range(0, MANY // 500, 20):  # Count in steps, so that each step gets the full timeout.
         wait_until((tree.path / "node_modules" / f"p{part}").exists, "files")
     wait_until(lambda: (tree.path / "a.py").stat().st_size == 0, "all files")
-    assert 0 < _peak_kb(keeper) < MOST_KEEPER_KB  # measured now, because the keeper may exit at the task's end
+    assert 0 < _peak_kb(keeper) < MOST_KEEPER_KB  # Measure now, because the keeper may exit when the task ends.
     (tree.path / "go").touch()
     assert bench.run("wait", task, "--no-ack").returncode == 0
     assert _peak_kb(keeper) < MOST_KEEPER_KB
@@ -473,7 +473,7 @@ def _peak_kb(pid: int) -> int:
 
 @pytest.mark.root
 def test_full_disk_of_the_state_directory_is_a_gap(bench: Bench, tree: Worktree) -> None:
-    """If the journal cannot be written, a gap says that changes are missing, and every listed change is true."""
+    """If the disk is full and changes cannot be recorded, the effects say so. Every change that is listed is true."""
     bench.state.mkdir(mode=0o700)
     mount = ["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "outlive-test", str(bench.state)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
@@ -514,7 +514,7 @@ def fill(fd: int) -> None:
 
 
 def test_shortened_lists_count_what_they_leave_out(bench: Bench, tree: Worktree) -> None:
-    """Long lists of branches, windows, connections and declared effects are cut, and end with a count of the rest."""
+    """Long lists of branches, files, connections and declared effects are cut, and say how many are missing."""
     program = bench.root / "many.py"
     program.write_text(
         "import os, socket, sys\n"
@@ -540,7 +540,7 @@ def test_shortened_lists_count_what_they_leave_out(bench: Bench, tree: Worktree)
 
 @pytest.mark.usefixtures("tree")
 def test_window_over_very_many_files_is_summarized(bench: Bench) -> None:
-    """For a window of 2,000 files, `gate` and `hand-off` print a directory with a count.
+    """If a task has 2,000 files changed, `gate` and `hand-off` print a directory with their number.
 
     `guard` needs little CPU time.
     """
@@ -566,7 +566,7 @@ def test_window_over_very_many_files_is_summarized(bench: Bench) -> None:
 
 
 def test_long_command_of_a_window_is_shortened(bench: Bench, tree: Worktree) -> None:
-    """`show` prints only the beginning of the command that made a window. `effects` prints more of the command."""
+    """`show` prints only the beginning of a long command that changed files. `effects` prints more of the command."""
     words = " ".join(f"some/name/of/a/file/{number}" for number in range(200))
     text = f"for i in 1 2 3 4 5 6 7 8; do sh -c 'echo x > a.py; git checkout -q -- a.py' {words}; done"
     tree.commit(**{"a.py": "old\n"})
@@ -579,7 +579,7 @@ def test_long_command_of_a_window_is_shortened(bench: Bench, tree: Worktree) -> 
 
 
 def test_journal_is_written_soon_while_the_command_is_busy(bench: Bench, tree: Worktree) -> None:
-    """The keeper writes its journal soon, even if the command makes system calls without a pause."""
+    """The keeper soon records each change, even if the command makes system calls without a pause."""
     program = """
 import os, time
 open("first", "w").close()

@@ -1,6 +1,6 @@
-"""Files that ended tasks left changed: the ledger records them when the task ends.
+"""Files that ended tasks left changed, which the ledger records when the task ends.
 
-A hook that needs these files reads them from the ledger and replays no journal.
+A hook that needs these files reads them from the ledger, and need not evaluate the task's recorded changes again.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def left(bench: Bench, task: str) -> list[str]:
 
 
 def database(bench: Bench) -> apsw.Connection:
-    """Open the ledger's file directly.
+    """Open the ledger's file directly, without `SqliteLedger`.
 
-    Closing the connection leaves the write-ahead log as it is.
+    Closing this connection leaves the write-ahead log as it is.
     """
     connection = apsw.Connection(bench.home.ledger)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -86,7 +86,7 @@ def database(bench: Bench) -> apsw.Connection:
 
 
 def forget_journal(bench: Bench, task: str) -> None:
-    """Empty a task's journal, so that only the ledger can answer."""
+    """Empty the file of a task's recorded changes, so that only the ledger knows them."""
     os.truncate(bench.files(task).effects, 0)
 
 
@@ -98,7 +98,10 @@ def settle_in_the_past(bench: Bench) -> None:
 
 
 def test_hook_loads_no_ledger_for_an_edit_of_another_file_after_a_failure(bench: Bench, repo: Path) -> None:
-    """After the failure, the hook loads only the modules that search the recorded paths in addition."""
+    """If a failed task left files changed, a hook for an edit of another file does not open the ledger.
+
+    It only loads, in addition, the modules that search the paths of such files.
+    """
     bench.ok("list")
     settle_in_the_past(bench)
     hook(bench, "Edit", file_path=str(repo / "other.py"))
@@ -115,7 +118,10 @@ def test_hook_loads_no_ledger_for_an_edit_of_another_file_after_a_failure(bench:
 
 
 def test_hook_and_guard_find_left_files_when_the_journal_is_empty(bench: Bench, repo: Path) -> None:
-    """For an edit, a search, a pattern and `git status`, hook and guard name the files that the ledger records."""
+    """Hook and guard find the files that a failed task left changed in the ledger alone.
+
+    They name them for an edit, a search, a pattern and `git status`.
+    """
     task = failed(bench, "echo two | tee a.py b.py; exit 1")
     forget_journal(bench, task)
     line = f"task {task} has ended and left a.py, b.py changed"
@@ -129,7 +135,7 @@ def test_hook_and_guard_find_left_files_when_the_journal_is_empty(bench: Bench, 
 
 
 def test_hook_warns_a_command_of_left_files_once(bench: Bench, repo: Path) -> None:
-    """A hook warns before each command that names one of the files or their directory.
+    """A hook warns before each command that names a file which a task left changed, or the file's directory.
 
     Before other commands, it warns once, and once more when further files were left changed.
     """
@@ -152,9 +158,9 @@ def test_hook_warns_a_command_of_left_files_once(bench: Bench, repo: Path) -> No
 
 
 def test_hook_warns_a_command_once_although_other_tasks_write_to_the_ledger(bench: Bench, repo: Path) -> None:
-    """The hook does not repeat its warning when a write to the ledger has made its index of left files invalid.
+    """If other tasks write to the ledger, the hook does not repeat a warning.
 
-    The next hook only builds the index again.
+    The hook's stored list of changed files is outdated then, and is only made again.
     """
     task = failed(bench, "echo two > a.py; exit 1")
     settle_in_the_past(bench)
@@ -169,7 +175,7 @@ def test_hook_warns_a_command_once_although_other_tasks_write_to_the_ledger(benc
 
 
 def test_restored_file_is_removed_from_the_record(bench: Bench, repo: Path) -> None:
-    """The first reader that finds a file restored removes the file's path for good."""
+    """If a file that a task left changed is restored, the first reader removes it from the ledger's record for good."""
     task = failed(bench, "echo two | tee a.py b.py; exit 1")
     (repo / "a.py").write_text("one\n")
     assert bench.json("guard", "a.py")["clear"]
@@ -182,7 +188,7 @@ def test_restored_file_is_removed_from_the_record(bench: Bench, repo: Path) -> N
 
 
 def test_ending_of_a_task_records_that_the_task_changed_nothing(bench: Bench) -> None:
-    """The record says that no file was left changed, so no reader needs the journal.
+    """If a task leaves no file changed, its ending records this, so that no reader needs the list of its changes.
 
     The record and the ending are written in one transaction.
     """
@@ -193,7 +199,7 @@ def test_ending_of_a_task_records_that_the_task_changed_nothing(bench: Bench) ->
 
 
 def test_left_files_are_recorded_when_the_keeper_died(bench: Bench) -> None:
-    """If the keeper died, the process that settles the task in its place records the files."""
+    """If the keeper died, the process that settles the task instead records the files that the task left changed."""
     task = bench.launch(f"echo two > a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", task)["changed"], "the write of the task")
     bench.kill(task, "keeper", "witness", "command")
@@ -205,9 +211,10 @@ def test_left_files_are_recorded_when_the_keeper_died(bench: Bench) -> None:
 
 
 def test_left_files_are_read_from_the_journal_when_the_ledger_lacks_them(bench: Bench) -> None:
-    """If an older version of Outlive settled the task, the first later reader records the files.
+    """If the ledger lacks the files that a task left changed, readers find them in the task's recorded changes.
 
-    Soon after the ending, readers do not record the files, because the keeper may be about to record them.
+    If an older version settled the task, the first reader records the files. Soon after the ending, it does not,
+    because the keeper may be about to do so.
     """
     task = failed(bench, "echo two > a.py; exit 1")
     rows = database(bench)
@@ -220,7 +227,10 @@ def test_left_files_are_read_from_the_journal_when_the_ledger_lacks_them(bench: 
 
 
 def test_path_is_recorded_for_the_later_of_two_failed_tasks(bench: Bench) -> None:
-    """Each path is recorded only once, so repeated failures do not make the record grow."""
+    """If two failed tasks left the same file changed, it is recorded only for the later task.
+
+    So repeated failures do not make the record grow.
+    """
     first = failed(bench, "echo two | tee a.py b.py; exit 1")
     second = failed(bench, "echo three > a.py; exit 1")
     assert (left(bench, first), left(bench, second)) == (["b.py"], ["a.py"])
@@ -229,7 +239,7 @@ def test_path_is_recorded_for_the_later_of_two_failed_tasks(bench: Bench) -> Non
 
 
 def test_left_files_are_recorded_when_the_last_process_of_the_task_has_ended(bench: Bench, repo: Path) -> None:
-    """While a process of the task runs, readers use the journal, and no file is recorded."""
+    """The files that a task left changed are recorded only when its last process has ended."""
     task = bench.launch(f"({until('go')}; echo two > b.py) & echo two > a.py; exit 1")
     bench.run("wait", task, "--no-ack")
     assert bench.json("guard", "a.py")["holders"][0]["task"] == task

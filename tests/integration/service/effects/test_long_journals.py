@@ -1,4 +1,4 @@
-"""Running tasks that changed many files: the answers of guard and gate are correct and need bounded work."""
+"""Running tasks that changed many files: guard and gate answer correctly, and with bounded work."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def repo(bench: Bench) -> Path:
 
 
 def change_all(bench: Bench, then: str) -> str:
-    """Launch a task that changes all files, and wait until its journal has them."""
+    """Launch a task that changes all files, and wait until all changes are recorded."""
     task = bench.launch(f'{sys.executable} -c "{CHANGE}" two; {then}')
     wait_until(lambda: b"src/f399" in _content(bench, task), "the task's changes in the journal")
     return task
@@ -58,7 +58,7 @@ def _content(bench: Bench, task: str) -> bytes:
 
 
 class Work:
-    """Counters of the replayed journal lines and of the compared paths."""
+    """The number of recorded changes that were evaluated, and the number of paths that were compared."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lines = self.compared = 0
@@ -88,7 +88,7 @@ def asked(bench: Bench, *, path: str = "", command: str = "") -> Answer:
 def test_guard_answers_for_one_path_with_bounded_work(
     bench: Bench, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few lines are replayed and few paths are compared with their first state.
+    """For one path, the guard evaluates few recorded changes, and compares few paths with their first state.
 
     The answer has the number of paths that were not compared.
     """
@@ -107,7 +107,7 @@ def test_guard_answers_for_one_path_with_bounded_work(
 
 
 def test_guard_answers_unknown_when_not_all_paths_were_compared(bench: Bench, repo: Path) -> None:
-    """All compared paths are restored, but the task may hold the paths that were not compared."""
+    """The guard answers `unknown` if the compared paths are restored, but others were not compared."""
     task = change_all(bench, until("go"))
     for number in range(FILES):
         (repo / f"src/f{number}").write_text("one")
@@ -120,7 +120,7 @@ def test_guard_answers_unknown_when_not_all_paths_were_compared(bench: Bench, re
 
 
 def test_gate_compares_a_few_paths_of_a_running_task(bench: Bench, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gate's text has the number of paths that were not compared."""
+    """For a running task, the gate compares few paths. Its text has the number of paths that were not compared."""
     begin(bench, "s-1")
     task = change_all(bench, until("go"))
     work = Work(monkeypatch)
@@ -133,7 +133,7 @@ def test_gate_compares_a_few_paths_of_a_running_task(bench: Bench, repo: Path, m
 
 
 def test_gate_compares_a_few_paths_of_a_failed_task(bench: Bench, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Because the ledger has the paths, few paths are compared and no line of the journal is replayed."""
+    """For a failed task, the gate compares few paths, and reads them from the ledger alone."""
     begin(bench, "s-1")
     task = failed(bench, f'{sys.executable} -c "{CHANGE}" two; exit 1')
     work = Work(monkeypatch)
@@ -148,7 +148,7 @@ def test_gate_compares_a_few_paths_of_a_failed_task(bench: Bench, repo: Path, mo
 def test_hook_opens_no_ledger_while_a_task_changes_only_other_files(
     bench: Bench, repo: Path, *, is_quiet: bool
 ) -> None:
-    """For an edit or a read of another file, the hook does not load the ledger."""
+    """If a running task changes only other files, the hook for an edit or a read of a file does not open the ledger."""
     task = bench.launch(until("go")) if is_quiet else change_all(bench, until("go"))
     wait_until(lambda: _content(bench, task), "the first lines of the journal")
     assert is_bare(bench.files(task).effects) == is_quiet
@@ -162,7 +162,7 @@ def test_hook_opens_no_ledger_while_a_task_changes_only_other_files(
 
 
 def test_hook_opens_no_ledger_for_a_command_that_reads_one_file_after_a_failure(bench: Bench, repo: Path) -> None:
-    """For `cat` and `sed`, whose arguments name every file that they read, the hook loads no ledger."""
+    """After a failure, the hook for `cat` and `sed` does not open the ledger. These name every file that they read."""
     failed(bench, "echo two > src/f7; exit 1")
     settle_in_the_past(bench)
     hook(bench, "Edit", file_path=str(repo / "other.py"))

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 @pytest.mark.usefixtures("repo")
 def test_notices_name_two_tasks_that_changed_one_file_at_the_same_time(bench: Bench) -> None:
-    """The notice of each of the two tasks names the other task, the file and the time span.
+    """If two tasks changed one file at the same time, the notice of each names the other task and the file.
 
-    The notices do not name a task that ran later.
+    It also has the time span. The notices do not name a task that ran later.
     """
     one = bench.launch(f"echo one >> other.py; {until('go')}", "--session", "s-1")
     two = bench.launch(f"echo two >> other.py; echo two > two.py; {until('go')}", "--session", "s-1")
@@ -42,9 +42,9 @@ def test_notices_name_two_tasks_that_changed_one_file_at_the_same_time(bench: Be
 
 @pytest.mark.usefixtures("repo")
 def test_restored_files_are_no_overlap_with_a_task_that_began_later(bench: Bench) -> None:
-    """An overlap does not name files that the first task restored before the second task began.
+    """If a task restored a file before a second task began, the file is not reported as changed by both.
 
-    The overlap names the other files that the two tasks changed.
+    The other files that the two tasks changed are reported.
     """
     one = bench.launch(f"git stash push -q; git stash pop -q; echo one >> other.py; {until('go')}", "--session", "s-1")
     wait_until(lambda: bench.json("effects", one)["changed"] == paths(bench, "other.py"), "the files to be restored")
@@ -64,7 +64,7 @@ def told_while_running(bench: Bench, session: str) -> list[dict[str, Any]]:
 
 
 def test_two_sessions_are_notified_when_their_tasks_write_in_one_tree(bench: Bench, repo: Path) -> None:
-    """Each of the two sessions gets one notice when its task begins to overlap with the other task.
+    """If two tasks write in one worktree, each of their two sessions gets one notice when this begins.
 
     The notice of the task's ending then names the files.
     """
@@ -90,7 +90,7 @@ def test_tasks_in_and_around_a_nested_repository_overlap_when_both_write_there(
 ) -> None:
     """Two tasks overlap if both write into the nested repository, wherever they were launched.
 
-    A task that writes only around the nested repository does not overlap with the task in the nested repository.
+    A task that writes only around it does not overlap with a task inside it.
     """
     inner = Worktree(repo / "inner")
     inner.commit(x="old\n")
@@ -115,7 +115,7 @@ def test_tasks_in_and_around_a_nested_repository_overlap_when_both_write_there(
 
 
 def test_session_gets_one_notice_when_two_of_its_tasks_overlap(bench: Bench, repo: Path) -> None:
-    """The session gets one notice about two of its tasks that change existing files.
+    """If two tasks of one session change existing files, the session gets one notice about this.
 
     The notice does not name tasks that only create new files.
     """
@@ -135,7 +135,7 @@ def test_session_gets_one_notice_when_two_of_its_tasks_overlap(bench: Bench, rep
 
 
 def test_overlap_names_files_that_the_session_edited_itself(bench: Bench, repo: Path) -> None:
-    """The notice names a file that the session edited while the task ran, if the task changed the same file."""
+    """If a session edited a file that its running task also changed, the task's notice names the file."""
     assert bench.json("session", "edited", "--session", "s-1", "a.py") == {"edited": paths(bench, "a.py")}
     task = bench.launch(f"echo 1 >> a.py; echo 1 >> b.py; {until('go')}", "--session", "s-1")
     wait_until(lambda: len(bench.json("effects", task)["changed"]) == 2, "the task to write")
@@ -149,7 +149,7 @@ def test_overlap_names_files_that_the_session_edited_itself(bench: Bench, repo: 
 
 
 def test_overlap_covers_edits_during_an_earlier_attempt(bench: Bench, repo: Path) -> None:
-    """The notice of the task's ending names an edit that another session made during the first attempt."""
+    """If another session edited a file during a task's first attempt, the notice of the ending names the edit."""
     text = f"echo 1 >> a.py; [ -e go ] || {{ {until('go')}; exit 1; }}"
     task = bench.launch(text, "--retries", "1", "--session", "s-1")
     wait_until(lambda: bench.json("effects", task)["changed"], "the task to write")
@@ -161,7 +161,7 @@ def test_overlap_covers_edits_during_an_earlier_attempt(bench: Bench, repo: Path
 
 
 def test_overlap_covers_tasks_of_two_projects(bench: Bench, repo: Path, tmp_path: Path) -> None:
-    """The overlap names a task of another project that declares this project and changes the same file."""
+    """If a task of another project declares this project and changes the same file, the notice names this task."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     begin(bench, "s-1")
@@ -187,7 +187,7 @@ def test_session_edited_requires_paths(bench: Bench) -> None:
 
 
 def test_overlap_covers_a_long_task_that_began_before_many_short_ones(bench: Bench, repo: Path) -> None:
-    """The overlap names a task that still runs, even if sixty short tasks were launched after it."""
+    """The notice names a long task that changed the same file, even if sixty short tasks began after it."""
     long = bench.launch(f"echo 1 >> a.py; {until('go')}")
     wait_until(lambda: bench.json("effects", long)["changed"], "the write of the task")
     client = Outlive(home=str(bench.state))

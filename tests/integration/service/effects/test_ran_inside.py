@@ -1,4 +1,4 @@
-"""Commands that ran while a window of another task was open, and how this overlap is reported."""
+"""Commands that ran while another task had changed files and not restored them, and how this is reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def stashed(bench: Bench, *options: str) -> str:
 
 
 def test_command_inside_a_window_names_the_task_and_the_window(bench: Bench, repo: Path) -> None:
-    """The notice, `show` and the hand-off name the other task and its window, before and after the window closes."""
+    """If a command ran while another task had stashed a file, its notice, `show` and the hand-off name task and file.
+
+    They do so before and after the file is restored.
+    """
     begin(bench, "s-1")
     other = stashed(bench)
     inside = bench.launch("cat a.py", "--session", "s-1")
@@ -61,7 +64,10 @@ def test_command_inside_a_window_names_the_task_and_the_window(bench: Bench, rep
 
 @pytest.mark.parametrize("how", ["off", "compare"])
 def test_command_names_an_unobserved_task_that_may_have_had_files_away(bench: Bench, repo: Path, how: str) -> None:
-    """The window of an unobserved task is derived from its command. The guard gives the same reason as `show`."""
+    """If another task that is not observed may have stashed files, as its command says, the command's notice names it.
+
+    The guard gives the same reason as `show`.
+    """
     begin(bench, "s-1")
     early = bench.launch("cat a.py")
     bench.run("wait", early)
@@ -85,9 +91,9 @@ def test_command_names_an_unobserved_task_that_may_have_had_files_away(bench: Be
 
 
 def test_unobserved_task_that_removes_a_directory_is_named_with_it(bench: Bench, repo: Path) -> None:
-    """The command's overlap names the removed directory while the other task may fail.
+    """If an unobserved task removes a directory, commands that ran meanwhile name it while the task may fail.
 
-    If the other task succeeds, it was meant to remove the directory, and is no longer named.
+    If the task succeeds, it was meant to remove the directory, and is no longer named.
     """
     Worktree(repo, new=False).commit(**{"src/b.py": "one\n"})
     other = bench.launch(f"rm -rf src; {until('go')}; exit $(cat go)", "--observe", "off")
@@ -104,7 +110,7 @@ def test_unobserved_task_that_removes_a_directory_is_named_with_it(bench: Bench,
 
 
 def test_command_outside_a_window_has_no_overlap(bench: Bench, repo: Path) -> None:
-    """A command that ran before the window, after it or in another directory reports no overlap."""
+    """A command that ran before the file was stashed, after it was restored, or elsewhere reports no such task."""
     begin(bench, "s-1")
     early = bench.launch("cat a.py", "--session", "s-1")
     bench.run("wait", early, "--no-ack")
@@ -122,7 +128,10 @@ def test_command_outside_a_window_has_no_overlap(bench: Bench, repo: Path) -> No
 
 
 def test_closed_window_after_a_short_command_is_no_drift(bench: Bench, repo: Path) -> None:
-    """A short command has no full snapshot, so it is unknown whether a file of the closed window has changed."""
+    """After a short command, it is unknown whether a file that another task had changed differs now.
+
+    There is no full snapshot after such a command.
+    """
     begin(bench, "s-1")
     short = bench.launch("cat a.py", "--session", "s-1")
     bench.run("wait", short, "--no-ack")

@@ -1,4 +1,4 @@
-"""The windows of a task: changes that the task has not restored yet, or restored later."""
+"""Changes that a task has not restored yet, or that it restored later. Such a change is called a window."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ pytestmark = pytest.mark.skipif(not is_known_machine(), reason="the calls of thi
 
 
 def moment(text: str) -> float:
-    """Return a time of a JSON document in seconds since the epoch."""
+    """Return a time from a JSON document in seconds since the epoch."""
     return datetime.fromisoformat(text).timestamp()
 
 
 @pytest.mark.usefixtures("repo")
 def test_stash_is_a_window_until_the_pop(bench: Bench) -> None:
-    """Stashed files are listed as a window during the stash and after it.
+    """Stashed files are listed as changed during the stash, and as restored after it.
 
-    The times of the window are exact to 0.2 seconds.
+    The times are exact to 0.2 seconds.
     """
     begin(bench, "s-2")
     text = f"date +%s.%N; git stash push -q; date +%s.%N; {until('go')}; date +%s.%N; git stash pop -q; date +%s.%N"
@@ -74,7 +74,7 @@ def test_open_window_is_at_the_top_of_the_notice(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_head_left_on_another_branch_is_at_the_top_of_the_notice(bench: Bench) -> None:
-    """If a task ends on a new branch, its notice begins with HEAD, although every file has its old content."""
+    """If a task leaves HEAD on a new branch, its notice begins with this, although every file has its old content."""
     task = bench.launch("git checkout -q -b elsewhere; exit 9", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     (notice,) = bench.json("inbox", "--session", "s-1", "--peek")["notices"]
@@ -85,7 +85,7 @@ def test_head_left_on_another_branch_is_at_the_top_of_the_notice(bench: Bench) -
 
 
 def test_head_left_in_another_repository_is_named_with_that_repository(bench: Bench, repo: Path) -> None:
-    """If a task leaves HEAD of another repository on a new branch, the task's notice names that repository."""
+    """If a task leaves the HEAD of another repository on a new branch, its notice names this repository."""
     git(bench, "clone", "-q", str(repo), str(repo.parent / "lib"))
     text = f"echo new > a.py; cd {repo.parent}/lib && git checkout -q -b elsewhere && echo new > a.py; exit 9"
     task = bench.launch(text, "--session", "s-1")
@@ -122,7 +122,7 @@ def test_notice_says_that_left_files_were_put_back_since(bench: Bench, repo: Pat
 
 @pytest.mark.usefixtures("repo")
 def test_open_windows_are_unknown_when_the_task_is_not_observed(bench: Bench) -> None:
-    """With `--observe compare` or `--observe off`, `effects --open` answers that windows are not known."""
+    """With `--observe compare` or `off`, `effects --open` says that it does not know about unrestored files."""
     for how in ("compare", "off"):
         task = bench.launch(f"git stash push -q; {until('go')}; git stash pop -q", "--observe", how)
         answer = bench.ok("effects", task, "--open")
@@ -134,7 +134,7 @@ def test_open_windows_are_unknown_when_the_task_is_not_observed(bench: Bench) ->
 
 
 def test_restored_window_stays_closed_when_another_process_stashes_the_files(bench: Bench, repo: Path) -> None:
-    """After a user has restored the files of a task, a later stash of these files is not attributed to the task."""
+    """After a user has restored the files of a task, a later stash of these files is not the task's change."""
     task = bench.launch("git stash push -q; exit 9", "--session", "s-1")
     bench.run("wait", task, "--no-ack")
     assert not bench.json("guard", "a.py")["clear"]
@@ -149,9 +149,9 @@ def test_restored_window_stays_closed_when_another_process_stashes_the_files(ben
 
 @pytest.mark.usefixtures("repo")
 def test_show_names_the_files_of_each_window(bench: Bench) -> None:
-    """`show` prints the files and the command of each window, and the notice refers to `outlive effects`.
+    """`show` prints the files that each command of the task changed for a time.
 
-    For a task that touched no file, `show` prints no window, and the notice does not refer to `outlive effects`.
+    The notice refers to `outlive effects`. For a task that touched no file, neither is printed.
     """
     stashed = bench.launch("git stash push -q; git stash pop -q", "--session", "s-1")
     silent = bench.launch("cat a.py", "--session", "s-1")
@@ -179,9 +179,9 @@ def test_notice_distinguishes_files_of_one_name_by_their_paths(bench: Bench, rep
 
 @pytest.mark.usefixtures("repo")
 def test_change_and_restoration_through_one_descriptor_is_a_possible_window(bench: Bench) -> None:
-    """A file that is changed and restored through one descriptor is listed as a possible window.
+    """If a file is changed and restored through one descriptor, the effects say that it may have been changed.
 
-    Write calls are not observed, so the window covers the whole time in which the file may have differed.
+    Write calls are not observed, so this covers the whole time between open and close.
     """
     program = """
 import time
@@ -205,14 +205,14 @@ open("a.py", "r+").close()
 
 
 def test_open_windows_are_unknown_outside_of_a_repository(bench: Bench, lasting: Path) -> None:
-    """Without a repository, `effects --open` answers that windows are not known, and touched files are only counted.
+    """Without a repository, `effects --open` does not know which files are restored. Touched files are only counted.
 
     Outside of a repository, the contents of files are not compared.
     """
     (lasting / "f").write_text("x\n")
     task = bench.launch(f"mv f away; echo done; {until(f'{bench.root}/go')}", "--cwd", str(lasting))
     wait_until(lambda: bench.ok("output", task).endswith("done"), "the first move")
-    # The keeper writes the journal shortly after it has answered the call.
+    # The keeper records a change shortly after it has answered the call.
     wait_until(lambda: bench.ok("effects", task, "--open").startswith("not known: "), "the journal")
     (bench.root / "go").touch()
     bench.run("wait", task)
@@ -223,7 +223,7 @@ def test_open_windows_are_unknown_outside_of_a_repository(bench: Bench, lasting:
 def test_effects_say_that_files_in_a_temporary_directory_are_not_reported(bench: Bench, lasting: Path) -> None:
     """For a task in /tmp without a repository, the effects say that files below /tmp are not reported.
 
-    Otherwise the task would look like a task that changed no file.
+    Otherwise the task would look like one that changed no file.
     """
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
         task = bench.launch("echo x > f", "--cwd", place)
@@ -237,7 +237,7 @@ def test_effects_say_that_files_in_a_temporary_directory_are_not_reported(bench:
 @pytest.mark.usefixtures("repo")
 @pytest.mark.parametrize("program", ["/nonexistent/prettier", "a.py", "dir", "a.py/prettier"])
 def test_failed_exec_does_not_change_the_command_of_a_window(bench: Bench, program: str) -> None:
-    """After a failed exec, a write is attributed to the program that called exec and continues to run."""
+    """After a failed exec, a write is listed with the program that called exec and continues to run."""
     script = "import os, sys\ntry:\n  os.execv(sys.argv[1], ['prettier', '--write', '.'])\nexcept OSError:\n  pass\n"
     (bench.root / "write.py").write_text(script + "open('other.py', 'w').write('x')\n")
     (window,) = touched(bench, f"exec {sys.executable} {bench.root}/write.py {program}")["windows"]
@@ -246,9 +246,9 @@ def test_failed_exec_does_not_change_the_command_of_a_window(bench: Bench, progr
 
 
 def test_second_attempt_keeps_the_window_of_the_first_in_another_repository(bench: Bench, repo: Path) -> None:
-    """The effects of the second attempt list the open window of the first attempt.
+    """The effects of a second attempt also list files that the first attempt stashed and did not restore.
 
-    The first attempt stashed files in a repository that the text of the command does not name.
+    The files are in a repository that the text of the command does not name.
     """
     again = bench.root / "again"
     text = f"[ -e {again} ] && exit 0; touch {again}; cd $THERE; git stash push -q; exit 1"
@@ -261,7 +261,7 @@ def test_second_attempt_keeps_the_window_of_the_first_in_another_repository(benc
 
 @pytest.mark.usefixtures("repo")
 def test_hand_off_warns_of_a_stash_that_the_command_text_declares(bench: Bench) -> None:
-    """If the text of a running command has a `git stash`, the hand-off warns of the stash before it is executed."""
+    """If the text of a running command has a `git stash`, the hand-off warns of it before it is executed."""
     task = bench.launch(f"{until('go')}; git stash push -q; sleep 0.1; git stash pop -q", "--session", "s-1")
     handed = begin(bench, "s-1", "--source", "compact")["hand_off"]
     assert handed["open_windows"] == []
@@ -275,7 +275,7 @@ def test_hand_off_warns_of_a_stash_that_the_command_text_declares(bench: Bench) 
 
 @pytest.mark.usefixtures("repo")
 def test_hand_off_warns_of_declared_effects_of_other_sessions(bench: Bench) -> None:
-    """The hand-off warns of tasks in the project that a parallel session or an ended session launched."""
+    """The hand-off warns of files that tasks of other sessions in the project, running or ended, may change."""
     begin(bench, "s-1", "--pid", str(os.getpid()))
     text = f"{until('go')}; git stash push -q; git stash pop -q"
     task = bench.launch(text, "--session", "s-1")
@@ -299,9 +299,9 @@ def test_hand_off_warns_of_declared_effects_of_other_sessions(bench: Bench) -> N
 
 @pytest.mark.usefixtures("repo")
 def test_hand_off_reports_what_ended_tasks_touched(bench: Bench) -> None:
-    """The hand-off names the restored files and the windows of ended tasks.
+    """The hand-off names the files that ended tasks restored or left changed.
 
-    It does so because it takes the place of the notices of these tasks.
+    It takes the place of the notices of these tasks.
     """
     begin(bench, "s-1")
     tasks = [bench.launch(text, "--session", "s-1") for text in ("git stash push -q; git stash pop -q", "cat a.py")]
@@ -320,7 +320,7 @@ def test_hand_off_reports_what_ended_tasks_touched(bench: Bench) -> None:
 
 
 def test_hand_off_counts_open_windows_that_do_not_fit(bench: Bench, repo: Path) -> None:
-    """A hand-off prints three open windows, and says how many more windows are open."""
+    """The hand-off names three changes that are not restored, and says how many more there are."""
     tasks = [bench.launch(f"echo away > {name}; {until('go')}") for name in (*NAMES, "other.py")]
     for task, name in zip(tasks, (*NAMES, "other.py"), strict=True):
         window_on(bench, task, name)
@@ -334,7 +334,7 @@ def test_hand_off_counts_open_windows_that_do_not_fit(bench: Bench, repo: Path) 
 
 
 def test_repository_moved_away_is_a_window(bench: Bench) -> None:
-    """If a task moves a whole repository, its path is a window until the task has moved the repository back."""
+    """If a task moves a whole repository away, its path counts as changed until the task moves it back."""
     tree = Worktree(bench.project / "tree")
     tree.commit(x="old\n")
     task = bench.launch(f"cd ..; mv tree away; {until('go')}; mv away tree", "--cwd", str(tree.path))
@@ -348,7 +348,7 @@ def test_repository_moved_away_is_a_window(bench: Bench) -> None:
 
 
 def test_window_left_by_an_earlier_attempt_is_in_the_notice(bench: Bench, repo: Path) -> None:
-    """The notice names files that the first attempt left stashed, even if the second attempt succeeds."""
+    """If the first attempt left files stashed, the notice names them, even if the second attempt succeeds."""
     begin(bench, "s-1")
     text = "[ -e .git/second ] && exit; touch .git/second; git stash push -q; exit 1"
     task = bench.launch(text, "--retries", "1", "--session", "s-1")

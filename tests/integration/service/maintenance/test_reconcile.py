@@ -1,4 +1,4 @@
-"""Reconciling: readers settle tasks whose keepers died, or give them new keepers."""
+"""Commands that read tasks settle those whose keepers died, or start new keepers for them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _unobserved(bench: Bench) -> None:
-    """Turn observation off.
-
-    An observed command may die when keeper and witness are killed together, as in these tests.
-    """
+    """Turn observation off. These tests kill keeper and witness together, which may end an observed command."""
     bench.env["OUTLIVE_OBSERVE"] = "off"
 
 
 def test_exit_code_and_output_survive_the_death_of_the_keeper(bench: Bench) -> None:
-    """The keeper is killed while the command runs, and `show` has the command's exit code and all its output.
+    """If the keeper is killed while the command runs, `show` still has the exit code and all output.
 
     Rows 19 and 47 of the acceptance scenarios.
     """
@@ -47,7 +44,10 @@ def test_exit_code_and_output_survive_the_death_of_the_keeper(bench: Bench) -> N
 
 
 def test_reader_settles_a_task_that_ended_without_its_keeper(bench: Bench) -> None:
-    """The reader takes the exit code from the witness's exit record and records itself as `reconciler`."""
+    """If the keeper died before its command ended, the next reader settles the task with the exit code of the witness.
+
+    The reader records itself as `reconciler`.
+    """
     task = bench.launch("sleep 0.3; exit 42")
     bench.kill(task, "keeper")
     witness = bench.process(task, "witness")
@@ -59,7 +59,7 @@ def test_reader_settles_a_task_that_ended_without_its_keeper(bench: Bench) -> No
 
 
 def test_exit_code_survives_the_death_of_the_witness(bench: Bench) -> None:
-    """The keeper becomes the command's parent when the witness is killed, and reads the exit status."""
+    """If the witness is killed, the keeper becomes the command's parent, and reads the exit status."""
     task = bench.launch("sleep 0.5; exit 43")
     bench.kill(task, "witness")
     bench.run("wait", task)
@@ -68,7 +68,7 @@ def test_exit_code_survives_the_death_of_the_witness(bench: Bench) -> None:
 
 
 def test_wait_goes_on_when_the_keeper_is_killed(bench: Bench) -> None:
-    """The death of the keeper wakes `wait`, which continues to wait for the end of the task."""
+    """If the keeper is killed, `wait` continues to wait for the end of the task."""
     task = bench.launch("sleep 1; exit 44")
     waiter = subprocess.Popen(
         bench.command("wait", task), env=bench.env, cwd=bench.project, stdout=subprocess.PIPE, text=True
@@ -80,7 +80,7 @@ def test_wait_goes_on_when_the_keeper_is_killed(bench: Bench) -> None:
 
 
 def test_reader_gives_a_task_a_new_keeper_when_its_keeper_is_killed(bench: Bench) -> None:
-    """`show` starts a new keeper for the running task, and `cancel` ends it."""
+    """If the keeper was killed while the command runs, `show` starts a new keeper, and `cancel` ends the task."""
     task = bench.launch("sleep 60")
     old = bench.keeper(task)
     bench.kill(task, "keeper")
@@ -95,7 +95,7 @@ def test_reader_gives_a_task_a_new_keeper_when_its_keeper_is_killed(bench: Bench
 
 
 def test_reader_adopts_a_command_whose_keeper_and_witness_are_killed(bench: Bench) -> None:
-    """The command still counts as running, and `cancel` ends it with its child processes."""
+    """If keeper and witness are killed, the command still counts as running, and `cancel` ends it with its children."""
     task = bench.launch("sleep 71 & echo $!; sleep 72 & echo $!; wait")
     bench.ok("wait", task, "--until", r"(?s)\d+")
     wait_until(lambda: len(bench.ok("output", task).split()) == 2)
@@ -108,7 +108,7 @@ def test_reader_adopts_a_command_whose_keeper_and_witness_are_killed(bench: Benc
 
 
 def test_adopted_command_has_an_exit_code_when_the_kernel_reports_it(bench: Bench) -> None:
-    """Since Linux 6.15 the new keeper learns the exit code of a process that is not its child."""
+    """Since Linux 6.15, a new keeper learns the exit code of a command that is not its child."""
     task = bench.launch("sleep 1.5; exit 45")
     bench.kill(task, "keeper", "witness")
     assert bench.show(task)["state"] == "running"
@@ -121,7 +121,7 @@ def test_adopted_command_has_an_exit_code_when_the_kernel_reports_it(bench: Benc
 
 
 def test_timeout_and_output_cap_hold_after_adoption(bench: Bench) -> None:
-    """The new keeper counts the timeout from the command's start, and keeps the output below `--max-output`."""
+    """A new keeper counts the timeout from the command's start, and keeps the output below `--max-output`."""
     task = bench.launch("yes | head -c 2000000; sleep 60", "--timeout", "1500ms", "--max-output", "128K")
     bench.kill(task, "keeper")
     bench.ok("list")
@@ -133,7 +133,7 @@ def test_timeout_and_output_cap_hold_after_adoption(bench: Bench) -> None:
 
 
 def test_cancel_survives_the_death_of_the_keeper(bench: Bench) -> None:
-    """The keeper recorded the request before it was killed, so the task ends as `cancelled`."""
+    """If the keeper is killed after it recorded a cancel, the task ends as `cancelled`."""
     task = bench.launch("trap '' INT; echo ready; while :; do sleep 0.1; done")
     bench.ok("wait", task, "--until", "ready")
     cancelling = subprocess.Popen(
@@ -147,7 +147,7 @@ def test_cancel_survives_the_death_of_the_keeper(bench: Bench) -> None:
 
 
 def test_task_is_lost_when_all_its_processes_are_killed(bench: Bench) -> None:
-    """The task is recorded as started and has the reason `keeper_killed`, but no exit code."""
+    """If all processes of a task are killed, it is lost with the reason `keeper_killed`, and has no exit code."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     assert bench.run("wait", task).returncode == 1
@@ -158,7 +158,7 @@ def test_task_is_lost_when_all_its_processes_are_killed(bench: Bench) -> None:
 
 
 def test_ending_is_not_earlier_than_the_start_when_a_reader_settles(bench: Bench) -> None:
-    """The reader has read the clock before the task started. The ending is still recorded after the start."""
+    """The ending is recorded as later than the start, even if the reader read the clock before the task started."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     started = bench.row(task).current.started_at
@@ -168,7 +168,7 @@ def test_ending_is_not_earlier_than_the_start_when_a_reader_settles(bench: Bench
 
 
 def test_lost_task_does_not_name_a_reboot_when_its_boot_is_unknown(bench: Bench) -> None:
-    """A task that was recorded without a boot id is lost with the reason `keeper_killed`."""
+    """If a task was recorded without a boot id, it is lost with the reason `keeper_killed`, and not by a reboot."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     database = apsw.Connection(bench.home.ledger)
@@ -179,7 +179,10 @@ def test_lost_task_does_not_name_a_reboot_when_its_boot_is_unknown(bench: Bench)
 
 
 def test_task_is_lost_by_a_reboot_when_its_boot_id_differs(bench: Bench) -> None:
-    """The recorded boot id is not the present one, so a living process with the recorded pid is not signalled."""
+    """If the recorded boot id is not the present one, the task is lost by a reboot.
+
+    A living process with the recorded process id is not signalled.
+    """
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness")
     database = apsw.Connection(bench.home.ledger)
@@ -197,7 +200,7 @@ def test_task_is_lost_by_a_reboot_when_its_boot_id_differs(bench: Bench) -> None
 
 
 def test_reader_leaves_a_process_alone_that_has_the_pid_of_a_dead_command(bench: Bench) -> None:
-    """The living process does not match the recorded identity. The task is lost, and the process is not killed."""
+    """If another process has the process id of a dead command, the task is lost, and this process is not killed."""
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness", "command")
     stranger = subprocess.Popen(["sleep", "60"])
@@ -214,7 +217,10 @@ def test_reader_leaves_a_process_alone_that_has_the_pid_of_a_dead_command(bench:
 
 @pytest.mark.root
 def test_any_reader_settles_a_task_whose_pid_namespace_has_ended(bench: Bench) -> None:
-    """`show`, `wait`, `cancel` and `list` each find the task lost at once, because the task's lock is free."""
+    """If a task's PID namespace has ended, `show`, `wait`, `cancel` and `list` each find at once that the task is lost.
+
+    The lock of the task is free then.
+    """
     with tasks_of_another_pid_namespace(bench, 4) as tasks:
         assert {task["state"] for task in bench.json("list")["tasks"]} == {"running"}
     shown, waited, cancelled, listed = tasks
@@ -229,9 +235,9 @@ def test_any_reader_settles_a_task_whose_pid_namespace_has_ended(bench: Bench) -
 
 @pytest.mark.root
 def test_reader_in_another_pid_namespace_does_not_settle_a_running_command(bench: Bench) -> None:
-    """`show` leaves the command running.
+    """A reader in another PID namespace does not settle a running command.
 
-    The reader cannot see the command's process, but sees that a process has the task's output open for writing.
+    The reader cannot see the command's process, but sees that a process has the output open for writing.
     """
     task = bench.launch("sleep 60")
     bench.kill(task, "keeper", "witness")
@@ -245,7 +251,7 @@ def test_reader_in_another_pid_namespace_does_not_settle_a_running_command(bench
 
 
 def test_task_is_not_settled_when_its_lock_cannot_be_opened(bench: Bench) -> None:
-    """The task counts as running until its lock can be opened again.
+    """If the task's lock cannot be opened, the task counts as running until the lock can be opened again.
 
     Row 20 of the acceptance scenarios.
     """
@@ -275,7 +281,7 @@ def test_list_stays_the_same_when_all_processes_have_ended(bench: Bench) -> None
 
 
 def test_twelve_readers_settle_a_task_once(bench: Bench) -> None:
-    """Twelve readers find the same dead task at once, and it has one ending and one notice."""
+    """If twelve readers find the same dead task at once, it has one ending and one notice."""
     task = bench.launch("sleep 0.2; exit 3")
     bench.kill(task, "keeper")
     witness = bench.process(task, "witness")
@@ -290,7 +296,10 @@ def test_twelve_readers_settle_a_task_once(bench: Bench) -> None:
 
 
 def test_task_ends_and_can_be_cancelled_when_the_package_is_deleted(bench: Bench) -> None:
-    """The keepers have loaded all the code that they need before the package is deleted."""
+    """If the package is deleted while a task runs, the task can still end and be cancelled.
+
+    Its keeper has loaded all the code that it needs.
+    """
     packages = bench.root / "packages"
     for module in (outlive, apsw):
         source = Path(module.__file__ or "").parent
@@ -313,7 +322,10 @@ def test_task_ends_and_can_be_cancelled_when_the_package_is_deleted(bench: Bench
 
 
 def test_keeper_does_not_write_into_a_ledger_of_a_newer_version(bench: Bench) -> None:
-    """The keeper ends without settling, and a reader of the ledger's version settles from the exit record."""
+    """A keeper writes nothing into a ledger of a newer version. A reader of this version settles the task later.
+
+    The reader takes the exit code from the exit record.
+    """
     task = bench.launch("sleep 0.5; exit 47")
     keeper = bench.keeper(task)
     database = apsw.Connection(bench.home.ledger)
@@ -329,7 +341,7 @@ def test_keeper_does_not_write_into_a_ledger_of_a_newer_version(bench: Bench) ->
 
 
 def test_keeper_settles_in_the_new_file_when_the_ledger_is_replaced(bench: Bench) -> None:
-    """The keeper records the ending in the copy that replaced the ledger, as when a backup is restored."""
+    """If another file replaces the ledger, as when a backup is restored, the keeper records the ending in this file."""
     task = bench.launch("while ! [ -e go ]; do sleep 0.05; done; exit 47")
     _await_rest(bench, task)
     for suffix in ("", "-wal", "-shm"):
@@ -360,7 +372,7 @@ def _is_asleep(pid: int) -> bool:
 
 
 def test_keeper_settles_after_a_lock_on_the_ledger_is_released(bench: Bench) -> None:
-    """The keeper waits while another process has the write lock of the ledger, and then settles."""
+    """If another process has locked the ledger, the keeper waits for the lock, and then settles the task."""
     task = bench.launch("sleep 0.2; exit 48")
     database = apsw.Connection(bench.home.ledger)
     database.execute("BEGIN IMMEDIATE")
@@ -375,7 +387,7 @@ def test_keeper_settles_after_a_lock_on_the_ledger_is_released(bench: Bench) -> 
 
 
 def test_interrupt_in_the_launchers_terminal_does_not_reach_the_task(bench: Bench) -> None:
-    """SIGINT ends the launcher's process group, and the task runs on and ends with its own exit code."""
+    """Ctrl-C in the launcher's terminal ends the launcher, and not the task, which ends with its own exit code."""
     wanted = bench.command("run", "--wait", "60s", "while ! [ -e go ]; do sleep 0.05; done; exit 49")
     launcher = subprocess.Popen(
         # A shell starts background jobs with SIGINT ignored, and their child processes inherit this setting.
@@ -395,7 +407,7 @@ def test_interrupt_in_the_launchers_terminal_does_not_reach_the_task(bench: Benc
 
 
 def test_retry_lost_starts_tasks_that_a_reboot_lost_before_they_began(bench: Bench) -> None:
-    """`retry --lost` starts queued tasks and tasks with retries, but no other task that had already started."""
+    """After a reboot, `retry --lost` starts lost tasks that had not begun, and tasks with retries, but no others."""
     holder = bench.launch("sleep 60", "--lock", "l", "--session", "s-1")
     waiting = bench.launch("echo mine", "--lock", "l", "--session", "s-1")
     retried = bench.launch("[ -e ok ] || sleep 60", "--retries", "1")

@@ -1,4 +1,4 @@
-"""Retention, audit and rebuild: which records are kept, deleted and restored."""
+"""Which records and outputs Outlive keeps, deletes and restores."""
 
 from __future__ import annotations
 
@@ -82,10 +82,7 @@ def _bundles(bench: Bench) -> set[str]:
 
 
 def test_every_ended_task_keeps_its_record_and_output_for_its_retention(bench: Bench) -> None:
-    """`sweep` deletes no failed, cancelled, timed-out or unstarted task before its date.
-
-    Row 41 of the acceptance scenarios.
-    """
+    """No ended task is deleted before its date, however it ended. Row 41 of the acceptance scenarios."""
     failed = _ended(bench, "echo out; exit 3")
     timed_out = _ended(bench, "echo out; sleep 60", "--timeout", "200ms")
     cancelled = bench.launch("echo out; sleep 60")
@@ -101,10 +98,7 @@ def test_every_ended_task_keeps_its_record_and_output_for_its_retention(bench: B
 
 
 def test_sweep_without_apply_deletes_nothing(bench: Bench) -> None:
-    """The preview names the task whose record and files `sweep --apply` then deletes.
-
-    Row 54 of the acceptance scenarios.
-    """
+    """`sweep` only names the task that `sweep --apply` would delete. Row 54 of the acceptance scenarios."""
     due, kept = _ended(bench, "echo due"), _ended(bench, "echo kept")
     _expire(bench, due)
     preview = bench.json("sweep")
@@ -119,7 +113,7 @@ def test_sweep_without_apply_deletes_nothing(bench: Bench) -> None:
 
 
 def test_sweep_keeps_live_tasks_dependencies_and_unacknowledged_endings(bench: Bench) -> None:
-    """`sweep` keeps these tasks even if their date has passed and the outputs exceed the limit.
+    """`sweep` keeps tasks that run, that others wait for, or whose ending is not read.
 
     Row 42 of the acceptance scenarios.
     """
@@ -138,7 +132,7 @@ def test_sweep_keeps_live_tasks_dependencies_and_unacknowledged_endings(bench: B
 
 
 def test_sweep_deletes_the_oldest_tasks_when_outputs_exceed_the_limit(bench: Bench) -> None:
-    """`sweep --max-disk` deletes tasks before their date until the outputs fit the limit."""
+    """If the outputs exceed `--max-disk`, `sweep` deletes the oldest tasks, even before their dates."""
     tasks = [_ended(bench, "head -c 40000 /dev/zero") for _ in range(4)]
     swept = bench.json("sweep", "--apply", "--max-disk", "100K")
     assert [task["id"] for task in swept["tasks"]] == tasks[:2]
@@ -146,7 +140,7 @@ def test_sweep_deletes_the_oldest_tasks_when_outputs_exceed_the_limit(bench: Ben
 
 
 def test_sweep_marks_records_that_it_deletes_before_their_date(bench: Bench) -> None:
-    """The row of a record that is deleted early says `no, for room`, and the last line counts one such record."""
+    """`sweep` marks a record that it deletes before its date with `no, for room`, and counts such records."""
     _ended(bench, "head -c 40000 /dev/zero")
     row, told = bench.ok("sweep", "--max-disk", "10K").splitlines()[1:]
     assert "no, for room" in row
@@ -154,7 +148,7 @@ def test_sweep_marks_records_that_it_deletes_before_their_date(bench: Bench) -> 
 
 
 def test_keepers_delete_due_tasks(bench: Bench) -> None:
-    """Tasks whose date has passed are deleted by keepers of other tasks, without a call of `sweep`."""
+    """Keepers of other tasks delete the tasks whose date has passed. No call of `sweep` is needed."""
     due = {_ended(bench, "true", "--retain", "0s") for _ in range(3)}
     _age(bench, minutes=2)
     for _ in range(120):
@@ -166,13 +160,13 @@ def test_keepers_delete_due_tasks(bench: Bench) -> None:
 
 
 def test_keepers_do_not_delete_a_task_that_has_just_ended(bench: Bench) -> None:
-    """A task that was launched with `--retain 0s` is still listed right after its end."""
+    """A task with `--retain 0s` is still listed right after its end. No keeper deletes it at once."""
     due = {_ended(bench, "true", "--retain", "0s") for _ in range(40)}
     assert due <= _listed(bench)
 
 
 def test_sweep_reads_its_limit_from_the_environment(bench: Bench) -> None:
-    """`OUTLIVE_MAX_DISK` sets the limit, and an invalid value is ignored."""
+    """`OUTLIVE_MAX_DISK` sets the limit of `sweep`. An invalid value is ignored."""
     _ended(bench, "head -c 40000 /dev/zero")
     assert len(bench.json("sweep", env={"OUTLIVE_MAX_DISK": "10K"})["tasks"]) == 1
     assert bench.json("sweep", env={"OUTLIVE_MAX_DISK": "a lot"})["tasks"] == []
@@ -188,7 +182,7 @@ def test_audit_of_a_consistent_state_directory_finds_nothing(bench: Bench) -> No
 
 
 def test_audit_names_every_fault_and_its_repair(bench: Bench) -> None:
-    """Each finding has its kind and its task, the exit code is 1, and the audit changes no file.
+    """`audit` names each fault and its repair, exits with 1, and changes no file.
 
     Row 54 of the acceptance scenarios.
     """
@@ -219,7 +213,7 @@ def test_audit_names_every_fault_and_its_repair(bench: Bench) -> None:
 
 
 def test_audit_suggests_a_rebuild_only_when_it_can_recreate_the_row(bench: Bench) -> None:
-    """`audit` cannot rebuild a bundle that was copied under another task's id, or a bundle without an attempt."""
+    """`audit` suggests no rebuild for a bundle under the id of another task, or for one without an attempt."""
     task = bench.launch("true")
     bench.ok("wait", task)
     tasks = Path(bench.home.tasks)
@@ -233,7 +227,7 @@ def test_audit_suggests_a_rebuild_only_when_it_can_recreate_the_row(bench: Bench
 
 
 def test_audit_names_files_that_contradict_the_ledger(bench: Bench) -> None:
-    """Each damaged, missing or unexpected file, and a missing keeper, is a finding of its own kind."""
+    """`audit` has a finding for each damaged, missing or unexpected file, and for a missing keeper."""
     tasks = {name: _ended(bench, "echo out") for name in ("record", "output", "mode", "attempt", "fifo", "spec")}
     unkept = bench.launch("sleep 60")
     for who in (bench.keeper(unkept), bench.process(unkept, "witness"), bench.process(unkept)):
@@ -261,7 +255,7 @@ def test_audit_names_files_that_contradict_the_ledger(bench: Bench) -> None:
 
 @pytest.mark.parametrize("missing", ["lock", "control"])
 def test_command_named_by_the_audit_ends_a_task_with_a_missing_file(bench: Bench, missing: str) -> None:
-    """The suggested command ends the running task, and the ending is recorded."""
+    """If a file of a running task is missing, the command that `audit` suggests ends the task properly."""
     task = bench.launch("sleep 60")
     Path(getattr(bench.files(task), missing)).unlink()
     (finding,) = bench.json("audit")["findings"]
@@ -276,7 +270,7 @@ def test_command_named_by_the_audit_ends_a_task_with_a_missing_file(bench: Bench
 
 @pytest.mark.parametrize("call", [(), ("--json",), ("--tail", "3"), ("--follow",), ("--raw",)])
 def test_output_is_refused_when_its_file_was_deleted(bench: Bench, call: tuple[str, ...]) -> None:
-    """The error says that the output is gone, but the task's state can still be read."""
+    """If the file of the output was deleted, `output` says that it is gone. The task's state can still be read."""
     task = bench.launch("echo precious")
     bench.ok("wait", task)
     shutil.rmtree(bench.home.bundle(task))
@@ -288,7 +282,7 @@ def test_output_is_refused_when_its_file_was_deleted(bench: Bench, call: tuple[s
 
 
 def test_sweep_deletes_old_bundles_without_a_row(bench: Bench) -> None:
-    """A young bundle without a row is kept, because a launcher may still be about to write the row."""
+    """`sweep` deletes an old bundle without a row, and keeps a young one, whose launcher may still write the row."""
     _ended(bench, "true")
     for name, age, inside in (("tempty22", 7200, ""), ("told2222", 7200, "/attempts"), ("tyoung22", 60, "/attempts")):
         os.makedirs(bench.home.bundle(name) + inside)
@@ -300,7 +294,7 @@ def test_sweep_deletes_old_bundles_without_a_row(bench: Bench) -> None:
 
 @pytest.mark.parametrize("how", ["deleted", "overwritten", "without its log", "with an empty log"])
 def test_audit_rebuilds_a_lost_ledger_from_the_bundles(bench: Bench, how: str) -> None:
-    """Ended tasks have their old records again, and running and queued tasks end as before.
+    """`audit --rebuild` restores all records, and running and queued tasks then end.
 
     Row 50 of the acceptance scenarios.
     """
@@ -350,7 +344,7 @@ def test_audit_rebuilds_a_lost_ledger_from_the_bundles(bench: Bench, how: str) -
     "how", ["moved away", "empty", "with its fingerprint", "an older copy", "of another directory"]
 )
 def test_next_command_restores_tasks_that_the_ledger_lacks(bench: Bench, how: str) -> None:
-    """The command names the restored tasks, and the gate still refuses to let the session stop."""
+    """If the ledger lacks tasks, the next command restores and names them. The gate still refuses a stop."""
     first = _ended(bench, "exit 4")
     older = _copy_of_ledger(bench)
     os.mkfifo(bench.project / "gate")
@@ -381,7 +375,7 @@ def test_next_command_restores_tasks_that_the_ledger_lacks(bench: Bench, how: st
 
 
 def test_next_command_restores_an_emptied_ledger_that_a_keeper_has_open(bench: Bench) -> None:
-    """The keeper's lock on the emptied file does not block the restoring, and the keeper settles in the new file."""
+    """A command restores an emptied ledger even if a keeper has it open. The keeper settles in the new file."""
     os.mkfifo(bench.project / "gate")
     running = bench.launch("read x < gate; exit 3", "--session", "s-1")
     keeper = bench.keeper(running)
@@ -396,7 +390,7 @@ def test_next_command_restores_an_emptied_ledger_that_a_keeper_has_open(bench: B
 
 
 def test_commands_refuse_a_ledger_that_is_a_broken_link(bench: Bench) -> None:
-    """`list` and `audit --rebuild` fail at once, because no process can create a ledger at the end of the link."""
+    """If the ledger is a link to a missing file, `list` and `audit --rebuild` fail at once, without a wait."""
     _ended(bench, "true")
     _lose_ledger(bench)
     os.symlink(bench.root / "nowhere", bench.home.ledger)
@@ -416,7 +410,7 @@ def _open_files(pid: int) -> set[str]:
 
 
 def test_wait_returns_when_the_ledger_is_deleted(bench: Bench) -> None:
-    """The keeper gives up writing into the deleted ledger and exits, which wakes `wait`."""
+    """If the ledger is deleted, the keeper gives up its write and exits. This wakes `wait`, which then returns."""
     os.mkfifo(bench.project / "gate")
     task = bench.launch("read x < gate; exit 3")
     waiter = _begin(bench, "wait", task)
@@ -431,7 +425,7 @@ def test_wait_returns_when_the_ledger_is_deleted(bench: Bench) -> None:
 
 
 def test_commands_do_not_read_the_task_directory_when_the_ledger_is_complete(bench: Bench) -> None:
-    """`list` reads the directory of all tasks only if the ledger's fingerprint is missing."""
+    """`list` reads the directory of all tasks only if the ledger is incomplete, which a missing fingerprint shows."""
     _ended(bench, "true")
     calls = bench.root / "calls"
     for expected in (False, True):
@@ -441,7 +435,7 @@ def test_commands_do_not_read_the_task_directory_when_the_ledger_is_complete(ben
 
 
 def test_failed_write_keeps_the_old_count_of_attempts(bench: Bench) -> None:
-    """On a full disk, `count_attempt` raises no error, because it runs inside the launcher's transaction."""
+    """If the disk is full, `count_attempt` raises no error, because an error would make the launch fail."""
     _ended(bench, "true")
     name, _, count = read_fingerprint(bench.home.ledger).partition(" ")
     limits = getrlimit(RLIMIT_FSIZE)
@@ -454,7 +448,7 @@ def test_failed_write_keeps_the_old_count_of_attempts(bench: Bench) -> None:
 
 
 def test_rebuilt_ledger_keeps_the_states_of_queued_and_unstarted_tasks(bench: Bench) -> None:
-    """After the rebuild, the running task still has its lock, and the failed task is retried as before."""
+    """After a rebuild, queued and failed tasks have their former states, and a running task still has its lock."""
     os.mkfifo(bench.project / "gate")
     first = _ended(bench, "true")
     holder = bench.launch("read x < gate", "--lock", "l", "--after", first)
@@ -478,7 +472,7 @@ def test_rebuilt_ledger_keeps_the_states_of_queued_and_unstarted_tasks(bench: Be
 
 
 def test_audit_rebuilds_ended_tasks_when_bundles_are_damaged(bench: Bench) -> None:
-    """A task with an unfinished second attempt, a missing lock or a missing FIFO gets its row again."""
+    """`audit --rebuild` restores the row of an ended task, even if files of its bundle are damaged or missing."""
     whole = [_ended(bench, "exit 3") for _ in range(5)]
     half, no_lock, no_done, no_control, _ = whole
     os.mkdir(bench.home.bundle(half) + "/attempts/2", 0o700)
@@ -495,7 +489,7 @@ def test_audit_rebuilds_ended_tasks_when_bundles_are_damaged(bench: Bench) -> No
 
 
 def test_audit_rebuild_ignores_a_task_that_is_being_launched(bench: Bench) -> None:
-    """The rebuild skips the task, because its launcher still waits for the ledger and will record it."""
+    """`audit --rebuild` skips a task that is being launched. Its launcher will record it."""
     before = {_ended(bench, "true")}
     bench.ok("list")
     others = apsw.Connection(bench.home.ledger)
@@ -511,7 +505,7 @@ def test_audit_rebuild_ignores_a_task_that_is_being_launched(bench: Bench) -> No
 
 
 def test_two_rebuilds_at_once_restore_each_task_once(bench: Bench) -> None:
-    """The second `audit --rebuild` skips the rows that the first one has written."""
+    """If two rebuilds run at once, each task is restored once. The second one skips rows of the first one."""
     tasks = [_ended(bench, "true") for _ in range(8)]
     _lose_ledger(bench)
     both = [_begin(bench, "audit", "--rebuild", "--json") for _ in range(2)]
@@ -520,7 +514,7 @@ def test_two_rebuilds_at_once_restore_each_task_once(bench: Bench) -> None:
 
 
 def test_audit_finishes_a_rebuild_that_was_killed(bench: Bench) -> None:
-    """The next rebuild adds a missing later attempt only if that attempt had begun."""
+    """If a rebuild was killed, the next one completes it. It adds a later attempt only if that attempt had begun."""
     task = _ended(bench, "[ -e ok ] || exit 4")
     (bench.project / "ok").touch()
     bench.ok("retry", task)
@@ -541,7 +535,7 @@ def test_audit_finishes_a_rebuild_that_was_killed(bench: Bench) -> None:
 
 
 def test_rebuild_restores_every_task_when_the_ledger_is_lost_again_meanwhile(bench: Bench) -> None:
-    """A ledger that is lost during the rebuild is not taken for complete, so all tasks are restored."""
+    """If the ledger is lost again during a rebuild, all tasks are still restored."""
     tasks = [_ended(bench, "true"), bench.launch("sleep 60"), _ended(bench, "true")]
     orphan = tasks[1]
     bench.kill(orphan, "keeper", "witness")
@@ -561,7 +555,7 @@ def test_rebuild_restores_every_task_when_the_ledger_is_lost_again_meanwhile(ben
 
 
 def test_list_settles_a_queued_row_whose_task_has_ended(bench: Bench) -> None:
-    """The row still says `queued`, but the exit record says that the task has succeeded."""
+    """If a row says `queued`, but the exit record says that the task has ended, `list` settles the task."""
     task = _ended(bench, "true")
     row = bench.row(task)
     _lose_ledger(bench)
@@ -571,7 +565,7 @@ def test_list_settles_a_queued_row_whose_task_has_ended(bench: Bench) -> None:
 
 
 def test_sweep_restores_a_task_that_the_ledger_lacks(bench: Bench) -> None:
-    """`sweep` restores the task and keeps its old bundle, because the ending was not reported yet."""
+    """`sweep` restores a task that the ledger lacks, and keeps its bundle, because its ending is not reported yet."""
     task = _ended(bench, "echo precious; exit 3", "--session", "s-1")
     for suffix in ("", "-wal", "-shm"):
         Path(bench.home.ledger + suffix).unlink(missing_ok=True)
@@ -583,7 +577,7 @@ def test_sweep_restores_a_task_that_the_ledger_lacks(bench: Bench) -> None:
 
 
 def test_keepers_delete_nothing_when_the_clock_is_far_ahead(bench: Bench) -> None:
-    """A keeper deletes nothing if the last launch was more than a day ago, because the clock may be wrong."""
+    """If the last launch was more than a day ago, keepers delete nothing, because the clock may be wrong."""
     due = _ended(bench, "true")
     _ended(bench, "true")
     _expire(bench, due)

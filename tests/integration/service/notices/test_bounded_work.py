@@ -1,4 +1,4 @@
-"""Notices and hand-offs are short, and their cost does not grow with the number of undelivered notices."""
+"""Notices and hand-offs stay short, and their cost does not grow with the number of unreported notices."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SOME, MANY, TWICE_AS_MANY = 50, 420, 840
 
 
 def owe(bench: Bench, count: int, **changes: Any) -> None:
-    """Add ended tasks of the session s-1 to the ledger, until the ledger has `count` tasks.
+    """Add ended tasks of the session s-1 to the ledger, until it has `count` tasks.
 
-    Every tenth task is lost. The other tasks end with the exit codes 0, 1 and 2.
+    Every tenth task is lost. The others end with the exit codes 0, 1 and 2.
     """
     # The tasks ended two days ago. If a task failed recently, its notice also needs a search for files left changed.
     now, project = utc_now() - timedelta(days=2), str(bench.project)
@@ -71,7 +71,7 @@ def show_gate(bench: Bench) -> str:
 
 
 def claim_some(bench: Bench) -> str:
-    """Return how many notices `inbox` claims, and release them again."""
+    """Claim notices as `inbox` does, release them again, and return their number."""
     with claim(bench.home, "s-1", str(bench.project)) as claimed:
         return str(len(claimed.tellings))
 
@@ -80,10 +80,7 @@ def claim_some(bench: Bench) -> str:
 def test_answer_costs_the_same_however_many_notices_are_undelivered(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, show: Callable[[Bench], str]
 ) -> None:
-    """If twice as many tasks have ended, an answer needs no more reads of the ledger, and is not longer.
-
-    The test checks this for `inbox`, `hand-off` and `gate`.
-    """
+    """If twice as many notices are unreported, `inbox`, `hand-off` and `gate` read and print no more."""
     begin(bench, "s-1")
     select, work = LedgerFile.select, [0]
 
@@ -105,7 +102,7 @@ def test_answer_costs_the_same_however_many_notices_are_undelivered(
 
 
 def test_inbox_counts_the_notices_that_it_does_not_show(bench: Bench) -> None:
-    """`inbox` shows forty notices and counts the others, which the next call delivers."""
+    """`inbox` shows forty notices and says how many more there are. The next call shows those."""
     begin(bench, "s-1")
     owe(bench, SOME)
     found = bench.json("inbox", "--session", "s-1", "--peek")
@@ -118,7 +115,7 @@ def test_inbox_counts_the_notices_that_it_does_not_show(bench: Bench) -> None:
 
 
 def test_large_group_ends_with_one_notice(bench: Bench) -> None:
-    """A group ends with one notice, even if it has more members than are read at a time."""
+    """A group has one final notice, even if it has more members than Outlive reads at a time."""
     begin(bench, "s-1")
     owe(bench, MANY, group="g")
     with claim(bench.home, "s-1", str(bench.project)) as claimed:

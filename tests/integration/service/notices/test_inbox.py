@@ -1,4 +1,4 @@
-"""The inbox: each ending reaches its session once, with the context to act on it."""
+"""The inbox presents each ending to its session once, with the facts that the session needs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def states(bench: Bench, task: str) -> dict[str, str]:
 
 
 def test_inbox_presents_a_notice_once_and_its_next_call_acknowledges_the_notice(bench: Bench) -> None:
-    """A presented notice is not printed again. `--peek` changes no state.
+    """A presented notice is not printed again, and the next call acknowledges it. `--peek` changes nothing.
 
     Rows 26 and 31 of the acceptance scenarios.
     """
@@ -47,7 +47,7 @@ def test_inbox_presents_a_notice_once_and_its_next_call_acknowledges_the_notice(
 
 
 def test_inbox_prints_each_notice_once_when_called_concurrently(bench: Bench) -> None:
-    """Eight calls print ten notices, and each notice is printed by one call.
+    """If eight calls of `inbox` run at once, each of ten notices is printed by one of them.
 
     Row 31 of the acceptance scenarios.
     """
@@ -58,9 +58,9 @@ def test_inbox_prints_each_notice_once_when_called_concurrently(bench: Bench) ->
 
 
 def test_claim_on_a_notice_is_void_without_its_lease(bench: Bench) -> None:
-    """While the process that claimed a notice lives, no other process prints the notice.
+    """While the process that has claimed a notice lives, no other process prints the notice.
 
-    After the claiming process has died, the next process prints the notice at once.
+    When the process has died, its lock file is free, and the next process prints the notice at once.
     """
     task = ended(bench, "s-1")
     lease = Lease(bench.home)
@@ -74,7 +74,7 @@ def test_claim_on_a_notice_is_void_without_its_lease(bench: Bench) -> None:
 
 
 def test_notice_is_pending_again_when_its_reader_closes_the_pipe(bench: Bench) -> None:
-    """The failed write is recorded as the notice's error, and the next call prints the notice.
+    """If the reader closes the pipe, the notice is pending again, and records the error. The next call prints it.
 
     Row 32 of the acceptance scenarios.
     """
@@ -93,7 +93,7 @@ def test_notice_is_pending_again_when_its_reader_closes_the_pipe(bench: Bench) -
 
 
 def test_unacknowledged_notice_is_presented_at_boundaries_three_times_at_most(bench: Bench) -> None:
-    """Boundaries repeat the notice until it has been presented three times in all.
+    """A notice that nobody acknowledges is presented at most three times, each time when a session begins or resumes.
 
     Row 34 of the acceptance scenarios.
     """
@@ -107,11 +107,10 @@ def test_unacknowledged_notice_is_presented_at_boundaries_three_times_at_most(be
 
 
 def test_result_read_in_the_lineage_acknowledges_the_notice(bench: Bench) -> None:
-    """Only `result` in a session of the launcher's lineage acknowledges the notice.
+    """Calling `result` acknowledges the notice, in the launching session or in one that continues it.
 
-    `list`, `show`, `output` and `wait --no-ack` do not, and neither does `result` outside of the lineage.
-
-    Row 33 of the acceptance scenarios.
+    `list`, `show`, `output` and `wait --no-ack` do not, and neither does `result` in another session. Row 33 of the
+    acceptance scenarios.
     """
     begin(bench, "s-1")
     task = ended(bench, "s-1")
@@ -127,7 +126,7 @@ def test_result_read_in_the_lineage_acknowledges_the_notice(bench: Bench) -> Non
 
 
 def test_notice_is_acknowledged_by_its_lineage_only_and_dismissed_by_any_caller(bench: Bench) -> None:
-    """`ack` needs a session of the notice's lineage. `dismiss` needs no session."""
+    """`ack` needs the launching session, or one that continues it. `dismiss` needs no session."""
     task, other = ended(bench, "s-1"), ended(bench, "s-1")
     begin(bench, "s-9")
     refused = bench.run("ack", f"n{task}01ended", "--session", "s-9")
@@ -140,9 +139,9 @@ def test_notice_is_acknowledged_by_its_lineage_only_and_dismissed_by_any_caller(
 
 
 def test_notify_policy_decides_which_notices_a_task_gets(bench: Bench) -> None:
-    """For a success, and for a failure with a retry, only the notices of the task's policy are written.
+    """The option `--notify` decides for which endings a task gets a notice.
 
-    Rows 29 and 30 of the acceptance scenarios.
+    The test covers a success, and a failure with a retry. Rows 29 and 30 of the acceptance scenarios.
     """
     expected = {
         ("all", "true"): ["ended"],
@@ -163,9 +162,9 @@ def test_notify_policy_decides_which_notices_a_task_gets(bench: Bench) -> None:
 
 
 def test_stalled_task_gets_a_notice_when_all_notices_are_wanted(bench: Bench) -> None:
-    """The notice is written after half of the idle timeout without output.
+    """With `--notify all`, a task without output gets a notice after half of its idle timeout.
 
-    The stall is over when the task prints again. Without `--notify all`, no notice of the stall is written.
+    The stall is over when the task prints again.
     """
     go, end = bench.root / "go", bench.root / "end"
     for path in (go, end):
@@ -195,7 +194,10 @@ def test_lost_task_gets_a_notice_of_the_kind_lost(bench: Bench) -> None:
 
 
 def test_notice_has_the_context_to_act_on(bench: Bench, clients: Clients) -> None:
-    """The notice has the task's command, directory and session, its exit code and output, and the boundary since."""
+    """A notice has the task's command, directory, session, exit code and output.
+
+    It also says whether the session was compacted since.
+    """
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     task = bench.launch("echo some words; exit 3", "--session", "s-1", "--description", "try it")
@@ -220,7 +222,7 @@ def test_notice_has_the_context_to_act_on(bench: Bench, clients: Clients) -> Non
 
 
 def test_notice_text_is_framed_stripped_masked_and_capped(bench: Bench) -> None:
-    """Output cannot end its frame, control the terminal, show a secret or exceed 8 KB."""
+    """A task's output in a notice is masked and capped, and can neither control the terminal nor end its frame."""
     token = "ghp_" + "a1B2" * 9
     evil = bench.project / "evil"
     evil.write_text(
@@ -246,7 +248,7 @@ def test_notice_text_is_framed_stripped_masked_and_capped(bench: Bench) -> None:
 
 
 def test_group_notices_count_down_to_one_final_notice(bench: Bench) -> None:
-    """The first notices say that two members remain, and then that one remains. The final notice lists all members.
+    """The notices of a group's members say how many members remain. The final notice lists all of them.
 
     Row 27 of the acceptance scenarios.
     """
@@ -264,7 +266,7 @@ def test_group_notices_count_down_to_one_final_notice(bench: Bench) -> None:
 
 
 def test_group_gets_one_final_notice_when_its_members_end_together(bench: Bench) -> None:
-    """When twelve members end at once, each member has its own notice, and the group has one."""
+    """If twelve members of a group end at once, each member has its notice, and the group has one final notice."""
     names = [bench.launch(until("go"), "--session", "s-1", "--group", "g") for _ in range(12)]
     (bench.project / "go").touch()
     bench.run("wait", *names, "--no-ack")
@@ -276,7 +278,7 @@ def test_group_gets_one_final_notice_when_its_members_end_together(bench: Bench)
 
 
 def test_group_of_another_session_is_another_group(bench: Bench) -> None:
-    """Two sessions use the same group name in one project. Each group ends with the members of its own session."""
+    """If two sessions use one group name in a project, they have two groups, which end separately."""
     mine = ended(bench, "s-1", "true", "--group", "g")
     bench.launch("sleep 400", "--session", "s-2", "--group", "g")
     also = ended(bench, "s-1", "true", "--group", "g")
@@ -286,7 +288,7 @@ def test_group_of_another_session_is_another_group(bench: Bench) -> None:
 
 
 def test_group_ends_again_when_a_member_is_retried(bench: Bench) -> None:
-    """After the retry, the group gets a second final notice."""
+    """If a member of an ended group is retried, the group gets a second final notice."""
     names = [ended(bench, "s-1", "exit 1", "--group", "g") for _ in range(2)]
     bench.ok("inbox", "--session", "s-1")
     bench.ok("retry", names[0])
@@ -296,14 +298,17 @@ def test_group_ends_again_when_a_member_is_retried(bench: Bench) -> None:
 
 
 def test_group_notice_is_dismissed_when_its_members_want_no_notices(bench: Bench) -> None:
-    """With `--notify never`, the notices of members and group are dismissed at once."""
+    """With `--notify never`, the notices of a group and its members are dismissed at once."""
     names = [ended(bench, "s-1", "true", "--group", "g", "--notify", "never") for _ in range(2)]
     assert told(bench, "s-1") == []
     assert states(bench, names[1]) == {"ended": "dismissed", "group_ended": "dismissed"}
 
 
 def test_notice_counts_the_tasks_of_the_session_that_still_run(bench: Bench) -> None:
-    """The notice counts neither servers nor tasks that ended before the running tasks began."""
+    """A notice says how many other tasks of the session still run.
+
+    Servers are not counted, and neither are tasks that began after the reported task had ended.
+    """
     before = ended(bench, "s-1")
     assert told(bench, "s-1") == [before]
     bench.launch("sleep 400", "--session", "s-1", "--notify", "failure")
@@ -325,7 +330,7 @@ def test_notice_counts_the_tasks_of_the_session_that_still_run(bench: Bench) -> 
 
 
 class Follower:
-    """A process of `inbox --follow`, and the notices that it has printed."""
+    """A process that runs `inbox --follow`, and the notices that it has printed."""
 
     def __init__(self, bench: Bench, session: str, number: int = 1) -> None:
         self.path = bench.root / f"followed-{session}-{number}"
@@ -337,22 +342,22 @@ class Follower:
 
     @property
     def notices(self) -> list[Any]:
-        """The notices on all complete lines."""
+        """The notices that the process has printed as complete lines."""
         return [json.loads(line) for line in self.path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     def is_asleep(self) -> bool:
-        """Return whether the follower is blocked in its poll."""
+        """Return whether the process sleeps until something happens."""
         with open(f"/proc/{self.process.pid}/wchan", encoding="ascii") as file:
             return "poll" in file.read()
 
     def end(self) -> None:
-        """Kill the follower."""
+        """Kill the process."""
         self.process.kill()
         self.process.wait()
 
 
 def test_followers_print_each_notice_once(bench: Bench) -> None:
-    """Two followers of one session share its notices, and no notice is printed twice.
+    """If two `inbox --follow` run for one session, each notice is printed by one of them.
 
     Rows 26 and 36 of the acceptance scenarios.
     """
@@ -371,7 +376,10 @@ def test_followers_print_each_notice_once(bench: Bench) -> None:
 
 
 def test_follower_prints_a_notice_when_a_keeper_dies(bench: Bench) -> None:
-    """A killed keeper commits no ending. The hang-up of its FIFO wakes the follower, which settles the task."""
+    """If a keeper is killed, `inbox --follow` settles the task and prints its notice.
+
+    A killed keeper writes nothing to the ledger. But its FIFO closes, and this wakes `inbox --follow`.
+    """
     begin(bench, "s-1")
     task = bench.launch("sleep 400", "--session", "s-1")
     follower = Follower(bench, "s-1")
@@ -380,7 +388,7 @@ def test_follower_prints_a_notice_when_a_keeper_dies(bench: Bench) -> None:
         os.kill(bench.keeper(task), signal.SIGSTOP)
         bench.kill(task, "witness", "command", "keeper")
         wait_until(lambda: follower.notices, "the notice")
-        # The kernel may still report how the killed command ended. Then the task is failed and not lost.
+        # The kernel may still report how the killed command ended. Then the task is failed, and not lost.
         (found,) = [(notice["kind"], notice["task"]["state"]) for notice in follower.notices]
         assert found in (("lost", "lost"), ("ended", "failed"))
     finally:
@@ -388,7 +396,7 @@ def test_follower_prints_a_notice_when_a_keeper_dies(bench: Bench) -> None:
 
 
 def test_follower_prints_a_failure_at_once_and_defers_a_success_of_a_group(bench: Bench) -> None:
-    """A failure is printed at once. A success is deferred while other members of its group run.
+    """`inbox --follow` prints a failure at once, and a success only when no other member of its group runs.
 
     Row 28 of the acceptance scenarios.
     """
@@ -411,7 +419,7 @@ def test_follower_prints_a_failure_at_once_and_defers_a_success_of_a_group(bench
 
 
 def test_follower_defers_a_success_only_up_to_the_ceiling(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The notice is printed after `DEFERRAL_CEILING_S`, although another member runs.
+    """`inbox --follow` prints a success after `DEFERRAL_CEILING_S`, even if another member of its group runs.
 
     Row 35 of the acceptance scenarios.
     """
@@ -430,7 +438,7 @@ def test_follower_defers_a_success_only_up_to_the_ceiling(bench: Bench, monkeypa
 
 
 def test_follower_stays_asleep_while_nothing_happens(bench: Bench) -> None:
-    """A sleeping follower makes no context switch, and an ending wakes the follower.
+    """`inbox --follow` sleeps without a context switch while nothing happens. An ending wakes it.
 
     Row 37 of the acceptance scenarios.
     """
@@ -457,7 +465,7 @@ def _switches(pid: int) -> list[str]:
 
 
 def test_hand_off_names_running_ended_and_lost_tasks_to_a_successor(bench: Bench, clients: Clients) -> None:
-    """The hand-off has the ids, commands and output of these tasks, and is at most 3 KB long.
+    """The hand-off names running, ended and lost tasks with their commands and output, in at most 3 KB.
 
     Row 48 of the acceptance scenarios.
     """
@@ -484,7 +492,7 @@ def test_hand_off_names_running_ended_and_lost_tasks_to_a_successor(bench: Bench
 
 @pytest.mark.parametrize("count", [10, 60, 120])
 def test_hand_off_is_at_most_3_kb_for_any_number_of_tasks(bench: Bench, count: int) -> None:
-    """Tasks that do not fit into the hand-off are reported by the inbox afterwards."""
+    """A hand-off has at most 3 KB. Tasks that do not fit into it are reported by `inbox` afterwards."""
     begin(bench, "s-1")
     words = "; ".join(["echo a rather long command line with many words"] * 5)
     with ThreadPoolExecutor(4) as pool:
@@ -502,7 +510,7 @@ def test_hand_off_is_at_most_3_kb_for_any_number_of_tasks(bench: Bench, count: i
 
 
 def test_session_commands_print_nothing_when_there_is_nothing_to_report(bench: Bench) -> None:
-    """Without a task to report, the output of `session begin`, `inbox` and `hand-off` is empty."""
+    """If there is nothing to report, `session begin`, `inbox` and `hand-off` print nothing."""
     assert bench.ok("session", "begin", "--session", "s-1") == ""
     assert bench.ok("inbox", "--session", "s-1") == ""
     assert bench.ok("hand-off", "--session", "s-1") == ""
@@ -511,9 +519,9 @@ def test_session_commands_print_nothing_when_there_is_nothing_to_report(bench: B
 def test_hand_off_gives_tasks_of_a_dead_session_to_the_next_session_of_the_project(
     bench: Bench, clients: Clients
 ) -> None:
-    """The hand-off says that the tasks belong to an earlier session.
+    """If a session is dead, the next session of the project gets its tasks, and no session of another project does.
 
-    No session of another project gets the tasks.
+    The hand-off says that the tasks belong to an earlier session.
     """
     process = clients.start()
     begin(bench, "s-1", "--pid", process)

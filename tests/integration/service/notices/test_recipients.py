@@ -1,4 +1,4 @@
-"""Sessions that receive a task's ending when the launching session is over."""
+"""Which sessions receive a task's ending when the launching session is over."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def state_of(bench: Bench, task: str) -> str:
 
 
 def handed(begun: Any) -> list[str]:
-    """Return the ids of the ended tasks in a hand-off."""
+    """Return the ids of the ended tasks that a hand-off names."""
     return [task["id"] for task in (*begun["hand_off"]["lost"], *begun["hand_off"]["ended"])]
 
 
 def over(bench: Bench, clients: Clients, session: str, *texts: str, options: tuple[str, ...] = ()) -> list[str]:
-    """Let a session launch tasks to their end, kill its client, and return the ids."""
+    """Let a session launch tasks and wait until they have ended. Then kill the session's client, and return the ids."""
     process = clients.start()
     begin(bench, session, "--pid", process)
     tasks = [bench.launch(text, "--session", session, *options) for text in texts]
@@ -46,7 +46,10 @@ def over(bench: Bench, clients: Clients, session: str, *texts: str, options: tup
 
 
 def test_ending_of_an_earlier_session_is_reported_to_one_new_session(bench: Bench, clients: Clients) -> None:
-    """The first new session receives the ending, its next turn acknowledges it, and the record is deleted later."""
+    """If the launching session is over, the first new session receives the ending, and its next turn acknowledges it.
+
+    The record is deleted later.
+    """
     (task,) = over(bench, clients, "s-1", "exit 3", options=("--retain", "1s"))
     first = begin(bench, "s-2", "--pid", clients.start())
     assert handed(first) == [task]
@@ -61,7 +64,7 @@ def test_ending_of_an_earlier_session_is_reported_to_one_new_session(bench: Benc
 
 
 def test_presented_ending_is_reported_again_when_its_session_dies(bench: Bench, clients: Clients) -> None:
-    """The next new session receives an ending that the dead session had not acknowledged."""
+    """If a session dies before it has acknowledged an ending, the next new session receives the ending."""
     (task,) = over(bench, clients, "s-1", "exit 3")
     process = clients.start()
     assert handed(begin(bench, "s-2", "--pid", process)) == [task]
@@ -72,7 +75,10 @@ def test_presented_ending_is_reported_again_when_its_session_dies(bench: Bench, 
 
 
 def test_hand_off_names_five_endings_of_earlier_sessions_and_counts_the_rest(bench: Bench, clients: Clients) -> None:
-    """Failures are named first, and the endings that are only counted are acknowledged, too."""
+    """A hand-off names at most five endings of earlier sessions, failures first, and counts the others.
+
+    Endings that are only counted are acknowledged, too.
+    """
     tasks = over(bench, clients, "s-1", "exit 3", *["true"] * 7, "exit 4")
     begun = begin(bench, "s-2", "--pid", clients.start())
     names = handed(begun)
@@ -86,7 +92,7 @@ def test_hand_off_names_five_endings_of_earlier_sessions_and_counts_the_rest(ben
 
 
 def test_compacted_session_receives_no_endings_of_earlier_sessions(bench: Bench, clients: Clients) -> None:
-    """The ending waits for a new session, and a compacted session is not new."""
+    """A session that was compacted does not count as new, so it receives no endings of earlier sessions."""
     process = clients.start()
     begin(bench, "s-0", "--pid", process)
     (task,) = over(bench, clients, "s-1", "exit 3")
@@ -98,9 +104,9 @@ def test_compacted_session_receives_no_endings_of_earlier_sessions(bench: Bench,
 def test_stop_hook_confirms_endings_of_earlier_sessions(
     bench: Bench, clients: Clients, client: str, event: str
 ) -> None:
-    """The stop hook acknowledges the endings, although its session has no task of its own.
+    """The stop hook acknowledges endings of earlier sessions, even if its session has no task.
 
-    The next session does not get the endings again.
+    They are not reported again.
     """
     (task,) = over(bench, clients, "s-1", "exit 3")
     process = clients.start()
@@ -119,7 +125,7 @@ def test_stop_hook_confirms_endings_of_earlier_sessions(
 def test_parent_session_receives_endings_of_a_session_inside_its_task(
     bench: Bench, clients: Clients, *, hook: bool
 ) -> None:
-    """The session inside the task is over, so the ending of the task that it launched goes to the parent."""
+    """If a session inside a task is over, its parent session receives the ending of the task that it launched."""
     begin(bench, "parent", "--pid", clients.start())
     outlive = " ".join(bench.command())
     begins = f"{outlive} session begin --session child --pid $$; " if hook else ""
@@ -140,7 +146,10 @@ def test_parent_session_receives_endings_of_a_session_inside_its_task(
 
 
 def test_client_inside_a_task_has_its_own_session(bench: Bench, clients: Clients) -> None:
-    """When the client is killed, the ending of its task goes to the session whose task the client ran in."""
+    """A client inside a task has its own session.
+
+    If it is killed, its parent session receives the ending of its task.
+    """
     begin(bench, "parent", "--pid", clients.start())
     outlive = " ".join(bench.command())
     client = clients.start()
@@ -166,7 +175,10 @@ def test_client_inside_a_task_has_its_own_session(bench: Bench, clients: Clients
 def test_session_of_a_background_agent_takes_no_ending_of_an_earlier_session(
     bench: Bench, clients: Clients, *, has_ended: bool
 ) -> None:
-    """The agent's session begins in the project, but only the next new session of the user receives the ending."""
+    """The session of a background agent receives no ending of an earlier session.
+
+    The user's next session receives it.
+    """
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     task = bench.launch("exit 3" if has_ended else f"{until('go')}; exit 3", "--session", "s-1")
@@ -196,7 +208,10 @@ def _text_of(path: Path) -> str:
 
 
 def test_session_that_was_shown_a_running_task_receives_its_ending(bench: Bench, clients: Clients) -> None:
-    """When session A has died, session B receives the ending. The gate does not make B wait for the task."""
+    """If session A dies, session B, which was shown A's running task, receives its ending.
+
+    The gate does not make B wait for the task.
+    """
     process = clients.start()
     begin(bench, "A", "--pid", process)
     task = bench.launch(f"{until('go')}; exit 3", "--session", "A")
@@ -214,7 +229,7 @@ def test_session_that_was_shown_a_running_task_receives_its_ending(bench: Bench,
 
 
 def test_ending_waits_for_a_new_session_when_no_session_is_left(bench: Bench, clients: Clients) -> None:
-    """When the launching session and the session that was shown the task have died, a new session gets the ending."""
+    """If the launching session and all sessions that were shown the task died, a new session gets the ending."""
     processes = [clients.start() for _ in range(2)]
     begin(bench, "A", "--pid", processes[0])
     task = bench.launch(f"{until('go')}; exit 3", "--session", "A")
@@ -231,7 +246,7 @@ def test_ending_waits_for_a_new_session_when_no_session_is_left(bench: Bench, cl
 def test_warned_session_receives_an_ending_when_the_launching_session_dies(
     bench: Bench, clients: Clients, *, dies_first: bool
 ) -> None:
-    """B's hand-off warns that a task of A may stash files. When A has died, B receives the ending."""
+    """If B's hand-off warned of a task of A, and A dies, B receives the ending of the task."""
     process = clients.start()
     begin(bench, "A", "--pid", process)
     task = bench.launch(f"{until('go')}; exit 3 && git stash", "--session", "A")
@@ -256,7 +271,7 @@ def test_warned_session_receives_an_ending_when_the_launching_session_dies(
 
 
 def hook(bench: Bench, payload: dict[str, str], client: str = "claude", event: str = "UserPromptSubmit") -> str:
-    """Return the output of a hook, by default of the hook that runs before a prompt."""
+    """Return the output of a hook. By default, this is the hook that runs before a prompt."""
     words = bench.command("hook", client, event)
     done = subprocess.run(words, input=json.dumps(payload), env=bench.env, capture_output=True, text=True, check=True)
     assert done.stderr == ""
@@ -270,7 +285,7 @@ def hook(bench: Bench, payload: dict[str, str], client: str = "claude", event: s
 def test_session_that_retries_a_task_receives_the_ending_of_the_new_attempt(
     bench: Bench, clients: Clients, by: str
 ) -> None:
-    """The launching session is over. The session that retries its task gets the ending, and its gate waits."""
+    """If a session retries a task of a session that is over, it receives the ending, and its gate waits."""
     (task,) = over(bench, clients, "s-1", f"[ -e again ] && {until('go')}; exit 3")
     assert handed(begin(bench, "s-2", "--pid", clients.start())) == [task]
     assert told(bench, "s-2") == []
@@ -284,7 +299,7 @@ def test_session_that_retries_a_task_receives_the_ending_of_the_new_attempt(
 
 
 def test_session_that_retries_a_task_gets_no_parent_from_it(bench: Bench, clients: Clients) -> None:
-    """The task was launched inside a task of another session, which does not receive the ending of the new attempt."""
+    """If a session retries a task, the session around the task's first launch does not receive the new ending."""
     begin(bench, "other", "--pid", clients.start())
     inner = f"{' '.join(bench.command())} run --session s-1 '[ -e again ] && {until('go')}; exit 3' > inner"
     bench.run("wait", bench.launch(inner, "--session", "other"), "--session", "other")
@@ -323,7 +338,10 @@ def retry_as(bench: Bench, session: str, task: str, by: str) -> None:
 
 
 def test_compacted_session_is_reminded_of_reported_endings(bench: Bench, clients: Clients) -> None:
-    """The hand-off has one line for each of the last eight endings, and no notice is presented again."""
+    """After a compaction, the hand-off reminds the session of the last eight endings, with one line for each.
+
+    No notice is presented again.
+    """
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     tasks = [bench.launch("exit 3", "--session", "s-1") for _ in range(9)]
@@ -341,7 +359,7 @@ def test_compacted_session_is_reminded_of_reported_endings(bench: Bench, clients
 
 
 def test_compacted_session_is_reminded_of_endings_of_earlier_sessions(bench: Bench, clients: Clients) -> None:
-    """The reminder names a task that the session was shown as running, and one that ended before it began."""
+    """After a compaction, the hand-off also reminds of endings of earlier sessions that this session got."""
     process = clients.start()
     begin(bench, "A", "--pid", process)
     shown = bench.launch(f"{until('go')}; exit 3", "--session", "A")

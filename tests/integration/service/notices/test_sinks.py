@@ -1,4 +1,4 @@
-"""Sinks: notices are delivered to commands, webhooks and Apprise."""
+"""Sinks: Outlive sends notices to commands, webhooks and Apprise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def got(path: Path) -> list[Any]:
 
 
 def sink_states(bench: Bench, task: str) -> dict[str, tuple[str, int, str | None]]:
-    """Return the state, the tries and the last error of a task's deliveries, by sink."""
+    """Return the state, the number of tries and the last error of a task's deliveries, by sink."""
     (notice,) = bench.show(task)["notices"]
     return {each["sink"]: (each["state"], each["tries"], each["last_error"]) for each in notice["sinks"]}
 
@@ -79,7 +79,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def test_sink_command_gets_several_notices_in_one_call(bench: Bench) -> None:
-    """Ten endings need fewer than ten calls, each notice is in one call, and the inbox has all of them.
+    """The command of a sink gets several notices in one call, and each notice once. The inbox has all of them, too.
 
     Row 36 of the acceptance scenarios.
     """
@@ -95,7 +95,7 @@ def test_sink_command_gets_several_notices_in_one_call(bench: Bench) -> None:
 
 
 def test_failed_delivery_leaves_the_notice_in_the_inbox(bench: Bench) -> None:
-    """The failing sink is tried again, its error is recorded, and another sink gets the notice at once.
+    """If a delivery fails, it is tried again, and its error is recorded. The inbox and other sinks have the notice.
 
     Rows 32 and 38 of the acceptance scenarios.
     """
@@ -112,7 +112,7 @@ def test_failed_delivery_leaves_the_notice_in_the_inbox(bench: Bench) -> None:
 
 
 def test_delivery_is_tried_again_when_a_sink_is_busy(bench: Bench) -> None:
-    """A sink command that exits with 75 is called again later. The busy call does not count as a try.
+    """If the command of a sink exits with 75, it is busy, and is called again later. This does not count as a try.
 
     Row 35 of the acceptance scenarios.
     """
@@ -127,7 +127,7 @@ def test_delivery_is_tried_again_when_a_sink_is_busy(bench: Bench) -> None:
 
 
 def test_sink_gets_only_the_notices_of_its_policy_and_project(bench: Bench) -> None:
-    """`--on failure` excludes successes, `--here` excludes other projects, and `--notify never` excludes a task."""
+    """A sink gets only the notices that `--on`, `--here` and the task's `--notify` allow."""
     log = bench.root / "got"
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
@@ -144,14 +144,17 @@ def test_sink_gets_only_the_notices_of_its_policy_and_project(bench: Bench) -> N
 
 
 def test_webhook_sends_the_same_signed_message_again_when_it_is_refused(bench: Bench, receiver: Receiver) -> None:
-    """The first two answers are an error and a redirection, and all requests have the same message id."""
+    """If a receiver refuses a message, the webhook sends it again with the same message id and a signature.
+
+    The receiver refuses by an error and by a redirection.
+    """
     secret = bench.root / "secret"
     secret.write_text("whsec_c2VjcmV0IGJ5dGVz\n")
     receiver.answers = [500, 302]
     bench.ok("sink", "add", "hook", "--webhook", receiver.url, "--secret-file", str(secret))
     task = ended(bench, "s-1", "exit 1")
     wait_until(lambda: sink_states(bench, task)["hook"][0] == "delivered", "the delivery")
-    assert len(receiver.received) == 3  # the redirection was not followed
+    assert len(receiver.received) == 3  # Outlive did not follow the redirection.
     assert len({headers["webhook-id"] for headers, _ in receiver.received}) == 1
     for headers, body in receiver.received:
         expected = signature(secret.read_text().strip(), headers["webhook-id"], int(headers["webhook-timestamp"]), body)
@@ -169,7 +172,7 @@ def test_signature_matches_the_standard_webhooks_specification() -> None:
 
 
 def test_apprise_sink_sends_to_its_channel(bench: Bench, receiver: Receiver) -> None:
-    """The JSON channel receives the notice, and a URL that Apprise does not know is recorded as an error."""
+    """An Apprise sink sends a notice to its channel. If Apprise does not know the URL, this is recorded as an error."""
     bench.ok("sink", "add", "chat", "--apprise", receiver.url.replace("http://", "json://"))
     bench.ok("sink", "add", "odd", "--apprise", "nosuchscheme://x")
     task = ended(bench, "s-1", "exit 7", "--description", "try it")
@@ -181,7 +184,7 @@ def test_apprise_sink_sends_to_its_channel(bench: Bench, receiver: Receiver) -> 
 
 
 def test_notice_is_delivered_when_the_deliverer_was_killed(bench: Bench) -> None:
-    """If the deliverer was killed, the next command that reads the ledger starts another deliverer."""
+    """If the process that delivers notices was killed, the next command that reads the ledger starts another one."""
     log, pid = bench.root / "got", bench.root / "pid"
     bench.ok(
         "sink",
@@ -221,7 +224,7 @@ def test_sink_command_refuses_invalid_arguments(bench: Bench, words: tuple[str, 
 
 
 def test_sink_list_shows_no_secrets(bench: Bench) -> None:
-    """`sink list` masks paths, passwords and tokens in addresses, because they often contain keys."""
+    """`sink list` masks paths, passwords and tokens in addresses, because they often are secrets."""
     secret = bench.root / "secret"
     secret.write_text("quite secret")
     bench.ok("sink", "add", "hook", "--webhook", "https://u:p@h.example/T0K3N?k=v", "--secret-file", str(secret))
@@ -232,6 +235,6 @@ def test_sink_list_shows_no_secrets(bench: Bench) -> None:
 
 
 def test_deliverer_does_not_import_apprise_at_its_start() -> None:
-    """Importing Apprise takes long, so it is imported only for a delivery to an Apprise sink."""
+    """The process that delivers notices imports Apprise only for an Apprise sink, because the import takes long."""
     loaded = "import sys, outlive.service.notices.deliver; sys.exit('apprise' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0

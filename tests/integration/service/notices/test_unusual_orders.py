@@ -1,4 +1,4 @@
-"""Sessions, the inbox and sinks, with unusual orders of calls and unusual input."""
+"""Sessions, the inbox and sinks, when calls come in an unusual order or have unusual input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def test_follower_sleeps_again_when_another_reader_took_a_deferred_notice(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The follower has deferred a notice. When `inbox` has printed the notice, the follower no longer wakes for it."""
+    """If `inbox` prints a notice that `inbox --follow` has put off, `inbox --follow` no longer wakes for it."""
     monkeypatch.setattr(follow_service, "DEFERRAL_CEILING_S", 0.3)
     begin(bench, "s-1")
     bench.launch("sleep 401", "--session", "s-1", "--group", "g")
@@ -46,7 +46,7 @@ def test_follower_sleeps_again_when_another_reader_took_a_deferred_notice(
 
 
 def test_gate_counts_its_ceiling_from_each_new_wait(bench: Bench) -> None:
-    """The session must wait for its new task, although its earlier wait for another task has reached the ceiling."""
+    """The gate measures its time limit from the beginning of each wait. An earlier wait does not shorten a new one."""
     begin(bench, "s-1")
     ended(bench, "s-1")
     gate = ("gate", "--session", "s-1", "--ceiling", "300ms")
@@ -58,9 +58,9 @@ def test_gate_counts_its_ceiling_from_each_new_wait(bench: Bench) -> None:
 
 
 def test_session_id_of_two_projects_means_the_session_of_this_project(bench: Bench) -> None:
-    """Without ids, `cancel` and `wait` leave tasks of the other project's session alone.
+    """If sessions of two projects have the same id, `cancel` and `wait` concern only this project's session.
 
-    `session list --all` counts the running tasks of each project's session separately.
+    `session list --all` counts the running tasks of each session separately.
     """
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
@@ -77,7 +77,7 @@ def test_session_id_of_two_projects_means_the_session_of_this_project(bench: Ben
 
 
 def test_continuing_session_receives_an_ending_before_a_fork(bench: Bench) -> None:
-    """The session that continues after compacting receives the ending, although the fork began earlier."""
+    """If a session is compacted, the session that continues it receives the ending, and not an earlier fork."""
     begin(bench, "a")
     task = bench.launch(f"{until('go')}; false", "--session", "a")
     begin(bench, "f", "--source", "fork", "--continues", "a")
@@ -88,7 +88,7 @@ def test_continuing_session_receives_an_ending_before_a_fork(bench: Bench) -> No
 
 
 def test_ending_is_handed_on_through_a_long_lineage(bench: Bench) -> None:
-    """Each of 60 sessions continues another, and the ending of the first session's task is presented three times."""
+    """An ending is handed on through 60 sessions, each of which continues another, and is presented three times."""
     task = ended(bench, "s-0")
     for number in range(60):
         begun = begin(bench, f"s-{number + 1}", "--source", "clear", "--continues", f"s-{number}")
@@ -98,7 +98,7 @@ def test_ending_is_handed_on_through_a_long_lineage(bench: Bench) -> None:
 
 
 def test_session_with_a_uuid_begins_again_in_another_directory(bench: Bench, clients: Clients) -> None:
-    """The client compacts after `cd`, and the same session receives the ending in its hand-off."""
+    """If a client with a UUID as its session id changes its directory and compacts, its session receives the ending."""
     name, process = "0b3f9c1e-1111-2222-3333-444455556666", clients.start()
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
@@ -110,7 +110,7 @@ def test_session_with_a_uuid_begins_again_in_another_directory(bench: Bench, cli
 
 
 def test_known_session_is_linked_by_evidence(bench: Bench, clients: Clients) -> None:
-    """A session that is already recorded is linked to an earlier session by a transcript or by its process."""
+    """A session that is already recorded is linked to an earlier session if they share a transcript or a process."""
     begin(bench, "s-1", "--transcript", "/t/a", "--client", "c")
     bench.ok("session", "end", "--session", "s-1")
     ended(bench, "s-2")
@@ -128,7 +128,7 @@ def test_known_session_is_linked_by_evidence(bench: Bench, clients: Clients) -> 
 
 
 def test_follower_of_a_fork_wakes_when_the_parent_session_dies(bench: Bench, clients: Clients) -> None:
-    """The parent's process is killed, and `inbox --follow` of the fork then prints the parent's notice."""
+    """If the parent session's process is killed, `inbox --follow` of the fork prints the parent's notice."""
     parent = clients.start()
     begin(bench, "a", "--pid", parent)
     begin(bench, "f", "--source", "fork", "--continues", "a", "--pid", clients.start())
@@ -149,7 +149,7 @@ def test_follower_of_a_fork_wakes_when_the_parent_session_dies(bench: Bench, cli
 
 
 def test_follower_ends_when_its_output_pipe_is_closed(bench: Bench) -> None:
-    """`inbox --follow` exits with 0 although it has nothing to print."""
+    """If its output pipe is closed, `inbox --follow` exits with 0, even if it has nothing to print."""
     begin(bench, "s-1")
     reading, writing = os.pipe()
     follower = subprocess.Popen(
@@ -161,7 +161,10 @@ def test_follower_ends_when_its_output_pipe_is_closed(bench: Bench) -> None:
 
 
 def test_foreground_task_ends_when_it_is_launched_while_its_session_ends(bench: Bench) -> None:
-    """The task is launched while the session's end waits for another foreground task, which ignores signals."""
+    """A foreground task ends with its session, even if it was launched while the session was ending.
+
+    The end takes time, because another foreground task ignores signals.
+    """
     begin(bench, "s-1")
     stubborn = bench.launch("trap '' INT TERM; while :; do sleep 0.2; done", "--foreground", "--session", "s-1")
     bench.process(stubborn)
@@ -173,7 +176,7 @@ def test_foreground_task_ends_when_it_is_launched_while_its_session_ends(bench: 
 
 
 def test_group_with_members_in_several_directories_ends_once(bench: Bench) -> None:
-    """The session gets one notice that names both members."""
+    """A group with members in several directories has one final notice, which names all members."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     names = [
@@ -200,7 +203,7 @@ def test_group_notice_shows_the_output_of_a_failed_member(bench: Bench) -> None:
 
 
 def test_failure_of_an_earlier_attempt_is_reported_after_a_hand_off(bench: Bench) -> None:
-    """The hand-off shows that the retry runs, and the inbox still has the ending of the first attempt."""
+    """After a hand-off that shows a running retry, the inbox still reports the failure of the first attempt."""
     begin(bench, "s-1")
     task = ended(bench, "s-1", "test -e go && sleep 401; exit 3")
     (bench.project / "go").touch()
@@ -212,7 +215,7 @@ def test_failure_of_an_earlier_attempt_is_reported_after_a_hand_off(bench: Bench
 
 @pytest.mark.parametrize("count", [1, 40, 70])
 def test_inbox_text_keeps_its_size_limit(bench: Bench, count: int) -> None:
-    """Even many notices with characters of several bytes fit into 8192 bytes."""
+    """The text of `inbox` has at most 8192 bytes, even with many notices and with characters of several bytes."""
     words = ("--description", "\N{ROCKET}" * 80, "--session", "s-1")
     command = "for i in $(seq 1500); do echo y; done; : " + "\N{ROCKET}" * 300
     tasks = [bench.launch(command, *words) for _ in range(count)]
@@ -252,13 +255,16 @@ def test_session_begin_refuses_invalid_pids_and_times(bench: Bench, option: str,
 
 
 def test_error_has_two_lines_when_a_session_id_contains_a_newline(bench: Bench) -> None:
-    """A newline in an id cannot add another hint to the error."""
+    """A newline in a session id cannot add a line to an error, which has one line and a hint."""
     done = bench.run("session", "end", "--session", "x\nhint: rm -rf /")
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["outlive", "hint"]
 
 
 def test_compacted_session_keeps_its_process(bench: Bench, clients: Clients) -> None:
-    """The client names its process only once, and the session is over when this process is killed."""
+    """A compacted session keeps its recorded process, and is over when this process is killed.
+
+    The client names its process only once.
+    """
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     begin(bench, "s-1", "--source", "compact")
@@ -281,7 +287,10 @@ def test_dismiss_refuses_a_notice_of_another_project(bench: Bench) -> None:
 
 
 def test_sink_command_that_leaves_a_background_process_is_called_once(bench: Bench) -> None:
-    """The delivery ends when the command itself exits, however much it prints."""
+    """If the command of a sink leaves a background process, the delivery ends when the command itself exits.
+
+    The command is called once, however much it prints.
+    """
     log = bench.root / "told"
     bench.ok("sink", "add", "bg", "--run", f"echo told >> {log}; head -c 3000000 /dev/zero; sleep 30 & exit 0")
     task = ended(bench, "s-1")
@@ -290,7 +299,7 @@ def test_sink_command_that_leaves_a_background_process_is_called_once(bench: Ben
 
 
 def test_delivery_to_a_slow_receiver_ends_at_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The timeout covers the whole answer, so a receiver that sends single bytes cannot extend it."""
+    """If a receiver answers byte by byte, the delivery still ends at its timeout."""
     monkeypatch.setattr(sink_transport, "_PATIENCE_S", 0.5)
     server = socket.create_server(("127.0.0.1", 0))
 
@@ -317,7 +326,7 @@ def test_delivery_to_a_slow_receiver_ends_at_its_timeout(monkeypatch: pytest.Mon
 
 
 def test_sweep_keeps_a_task_with_a_pending_delivery(bench: Bench) -> None:
-    """`sweep` deletes the task only after the sink with the pending delivery was removed."""
+    """`sweep` keeps a task while its delivery to a sink is pending. When the sink is removed, it deletes the task."""
     bench.ok("sink", "add", "bad", "--run", "exit 75")
     task = ended(bench, "s-1", "true", "--retain", "0s")
     bench.ok("inbox", "--session", "s-1", "--ack")
@@ -327,7 +336,7 @@ def test_sweep_keeps_a_task_with_a_pending_delivery(bench: Bench) -> None:
 
 
 def test_trace_records_deliveries_and_deletions(bench: Bench) -> None:
-    """The trace of the session contains decisions of the deliverer and of `sweep`."""
+    """The trace of a session contains the decisions of deliveries and of `sweep`."""
     bench.env["OUTLIVE_TRACE"] = "1"
     bench.ok("sink", "add", "fine", "--run", "true")
     task = ended(bench, "s-1", "true", "--retain", "0s")

@@ -1,4 +1,4 @@
-"""Child sessions that a client no longer lists: they are first unknown, then lost, and reported once to the parent."""
+"""Child sessions that a client no longer lists are first unknown and then lost, and the parent is told once."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Parent:
         self.bench = bench
         bench.env["OUTLIVE_GRACE_S"] = str(GRACE_S)
         self.client = Client(bench, GRACE_S)
-        bench.launch("true")  # without a ledger, hooks record nothing
+        bench.launch("true")  # Without a ledger, hooks record nothing.
         self.client.call("chat.message", source="startup")
         self.sees("present")
 
     def sees(self, sight: str) -> Any:
-        """Report to the hook what the client found when it checked the child session, and return the hook's answer."""
+        """Tell the hook what the client found when it checked the child session, and return the hook's answer."""
         child = {**CHILD, "agent": "general", "parent": MINE, "sight": sight}
         return self.client.call("session.created", agent_id=MINE, children=[child])
 
     def gate(self) -> tuple[bool, list[str]]:
-        """Return whether the parent may stop, and the states of its child sessions."""
+        """Return whether the gate lets the parent stop, and the states of the child sessions."""
         found = self.bench.json("gate", "--session", MINE)
         return found["may_stop"], [one["state"] for one in found["children"]]
 
@@ -53,7 +53,7 @@ class Parent:
         return context(self.client.call("chat.message", has_read=True))
 
     def lose(self) -> None:
-        """Report the child session as absent until it is lost."""
+        """Report again and again that the child session is missing, until it is lost."""
         wait_until(lambda: self.sees("absent") and self.gate() == (True, ["lost"]), "the grace period to end")
 
 
@@ -72,9 +72,9 @@ def pass_grace(times: float = 1) -> None:
 
 
 def test_gate_waits_for_a_running_child_session_until_it_ends(parent: Parent) -> None:
-    """The gate allows no stop while a child session runs.
+    """While a child session runs, the gate refuses a stop. When it has ended, the gate allows a stop.
 
-    The gate and `list` name the child session. The end of the child session causes no notice.
+    The gate and `list` name the child session. Its end causes no notice.
     """
     assert parent.gate() == (False, ["running"])
     assert f"child sessions at work in the client: {CHILD['id']} (look around" in parent.bench.ok(
@@ -89,9 +89,9 @@ def test_gate_waits_for_a_running_child_session_until_it_ends(parent: Parent) ->
 
 
 def test_missing_child_session_is_lost_after_a_second_check_and_reported_once(parent: Parent) -> None:
-    """A missing child session is unknown at first, and lost after a second check.
+    """A missing child session is unknown at first. After a second check, it is lost, and this is reported once.
 
-    The gate refuses a stop while the child session is unknown, and allows the stop when it is lost.
+    The gate refuses a stop while the child session is unknown, and allows it when the child session is lost.
     """
     parent.sees("absent")
     parent.sees("absent")
@@ -112,7 +112,7 @@ def test_missing_child_session_is_lost_after_a_second_check_and_reported_once(pa
 
 
 def test_child_session_that_cannot_be_read_is_given_more_time(parent: Parent) -> None:
-    """If a child session cannot be read, it is lost only after several grace periods.
+    """If checks of a child session fail, it is lost only after several grace periods.
 
     A failed check does not prove that the child session is gone.
     """
@@ -128,7 +128,7 @@ def test_child_session_that_cannot_be_read_is_given_more_time(parent: Parent) ->
 
 
 def test_child_session_that_comes_back_is_running_again(parent: Parent) -> None:
-    """A child session that the client finds again is running, and its loss is not reported.
+    """If the client finds a missing child session again, it is running, and its loss is not reported.
 
     It can be lost again later.
     """
@@ -152,7 +152,7 @@ def test_child_session_that_comes_back_is_running_again(parent: Parent) -> None:
 def test_loss_is_reported_when_the_client_forgets_the_child_session(parent: Parent) -> None:
     """A lost child session is reported even if the client's plugin no longer knows it.
 
-    When a client reads its configuration again, it starts its plugin anew, and the plugin reports no child sessions.
+    When a client reads its configuration again, it starts its plugin anew, without its child sessions.
     """
     parent.lose()
     parent.client.call("session.created", agent_id=MINE, children=[])
@@ -161,7 +161,7 @@ def test_loss_is_reported_when_the_client_forgets_the_child_session(parent: Pare
 
 
 def test_gate_allows_a_stop_when_the_client_of_a_child_session_was_killed(parent: Parent) -> None:
-    """After the client was killed, two calls of `gate` are enough to make its child session lost."""
+    """If a client was killed, its child session is lost after two calls of `gate`, which then allows a stop."""
     parent.client.end()
     assert parent.gate() == (False, ["unknown"])
     pass_grace()
@@ -174,10 +174,9 @@ def test_gate_allows_a_stop_when_the_client_of_a_child_session_was_killed(parent
 
 
 def test_loss_that_another_hook_reported_meanwhile_is_not_reported_again(parent: Parent) -> None:
-    """If two hooks find the same lost child session, only one reports it.
+    """If two hooks find the same lost child session, only one of them reports it.
 
-    A client calls a hook for each of its tools at the same time, so two hooks may read the record before one reports
-    it.
+    A client calls hooks of several tools at the same time, so the two hooks may read the record at once.
     """
     parent.lose()
     with SqliteLedger(parent.bench.home.ledger, utc_now()) as ledger:
@@ -190,9 +189,9 @@ def test_loss_that_another_hook_reported_meanwhile_is_not_reported_again(parent:
 
 
 def test_only_the_gate_asks_the_client_to_check_its_child_sessions(parent: Parent) -> None:
-    """The gate asks the client to check its child sessions, by writing a small file that the client watches.
+    """While the gate waits, it asks the client to check its child sessions. Other commands do not ask.
 
-    It does so while it waits for a child session. Other commands do not ask.
+    The gate asks by writing a small file, which the client watches.
     """
     file = Path(parent.sees("present")["look_file"])
     assert str(file) == request_path(parent.bench.home, MINE)
@@ -210,7 +209,7 @@ def test_only_the_gate_asks_the_client_to_check_its_child_sessions(parent: Paren
 
 
 def test_gate_that_waits_returns_when_the_child_session_ends(parent: Parent) -> None:
-    """`gate --wait` blocks while the child session runs."""
+    """`gate --wait` blocks while a child session runs, and returns when it ends."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(parent.bench.json, "gate", "--session", MINE, "--wait", "--ceiling", "60s")
         file = Path(request_path(parent.bench.home, MINE))

@@ -1,4 +1,4 @@
-"""Background commands that a client runs itself: their place in the hand-off, in `list` and in the guard."""
+"""Commands that a client itself runs in the background, as hand-off, `list` and guard show them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """A client and a background shell of the client, as real processes.
-
-    The shell writes to a file.
-    """
+    """A client and a background shell of it, as real processes. The shell writes to a file."""
 
     def __init__(self, bench: Bench, output: Path) -> None:
         self.process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -59,16 +56,13 @@ def client(bench: Bench, tmp_path: Path) -> Iterator[Client]:
 
 
 def told(bench: Bench, *options: str, **more: Any) -> list[tuple[str, str]]:
-    """Resume the session, and return ids and states of the client's commands in its hand-off."""
+    """Resume the session, and return the ids and states of the client's background commands in the hand-off."""
     found = bench.json("session", "begin", "--session", "s-1", "--source", "resume", *options, **more)
     return [(one["id"], one["state"]) for one in found["hand_off"]["foreign"]]
 
 
 def test_hand_off_names_a_client_command_until_the_client_reports_its_end(bench: Bench, client: Client) -> None:
-    """The hand-off names the client's background command until the client reports its end.
-
-    It gives the text and the output file of the command.
-    """
+    """The hand-off names a client's background command, with text and output file, until its end is reported."""
     handed = bench.json("hand-off", "--session", "s-1")
     assert [one["command"] for one in handed["foreign"]] == ["npm run dev"]
     assert "run by the client itself, not by Outlive (1):" in handed["text"]
@@ -79,7 +73,7 @@ def test_hand_off_names_a_client_command_until_the_client_reports_its_end(bench:
 
 
 def test_hand_off_names_a_client_command_once_when_the_client_clears_its_session(bench: Bench, client: Client) -> None:
-    """If the client reports the command again in a new session after `/clear`, the hand-off names it once."""
+    """If a client reports its background command again after `/clear`, the hand-off names the command once."""
     bench.ok("session", "end", "--session", "s-1", "--reason", "clear")
     begin(bench, "s-2", "--source", "clear", "--pid", str(client.process.pid))
     bare = client.seen.but(output=None)
@@ -92,7 +86,7 @@ def test_hand_off_names_a_client_command_once_when_the_client_clears_its_session
 
 
 def test_hand_off_drops_a_client_command_when_the_next_session_reports_none(bench: Bench, client: Client) -> None:
-    """If the client's next session reports no command, the hand-off no longer names the command.
+    """If the client's next session reports no background command, the hand-off no longer names the earlier one.
 
     The command does not count as lost, because the client has seen its end.
     """
@@ -103,20 +97,20 @@ def test_hand_off_drops_a_client_command_when_the_next_session_reports_none(benc
 
 
 def test_client_command_stays_running_when_only_its_client_died(bench: Bench, client: Client) -> None:
-    """If only the client died, its background command stays `running`.
-
-    This also holds if a new process of the client reports no commands.
-    """
+    """If only the client died, its background command stays `running`, even if the new process reports none."""
     kill(client.process.pid)
     client.process.wait()
     assert told(bench, "--pid", str(os.getpid())) == [("b1", "running")]
-    # A new process of the client reports no commands, because it does not know the earlier process's commands.
+    # A new process of the client reports no commands, because it does not know those of the earlier process.
     note_foreign(bench.home, "s-1", str(bench.project), "claude", [], are_all=True)
     assert [one["state"] for one in bench.json("hand-off", "--session", "s-1")["foreign"]] == ["running"]
 
 
 def test_client_command_is_lost_when_it_is_gone_for_the_grace_period(bench: Bench, client: Client) -> None:
-    """A command whose processes are gone is unknown. After the grace period, it is reported once as lost."""
+    """If the processes of a client's background command are gone, it is unknown. After the grace period it is lost.
+
+    The loss is reported once.
+    """
     client.end()
     grace = {"OUTLIVE_GRACE_S": "1"}
     assert told(bench, "--pid", str(os.getpid()), env=grace) == [("b1", "unknown")]
@@ -129,9 +123,9 @@ def test_client_command_is_lost_when_it_is_gone_for_the_grace_period(bench: Benc
 
 
 def test_judge_returns_lost_only_when_a_command_was_absent_for_the_grace_period() -> None:
-    """`judge` returns `lost` only for a command that was absent for the grace period.
+    """`judge` returns `lost` only for a background command that was missing for the whole grace period.
 
-    If a check cannot see processes, or the command was absent for less time, `judge` returns `unknown`.
+    If a check cannot see processes, or the period is not over, `judge` returns `unknown`.
     """
     assert judge("unknown", 1e9, 60) == "unknown"
     assert judge("absent", None, 60) == "unknown"
@@ -163,9 +157,9 @@ def test_list_shows_directory_output_and_processes_of_a_client_command(bench: Be
 
 
 def test_guard_answers_unknown_while_a_client_command_may_take_files_away(bench: Bench, client: Client) -> None:
-    """While a client's background command with `git stash` runs, `guard` answers `unknown` for the project's files.
+    """While a client runs `git stash` in a background command, `guard` answers `unknown` for the project's files.
 
-    The command is not observed, so the guard decides by its text. For other directories, the guard answers `clear`.
+    The command is not observed, so the guard decides by its text. For other directories, it answers `clear`.
     """
     worktree = Worktree(bench.project)
     worktree.commit(**{"a.py": "as committed\n"})
@@ -187,9 +181,9 @@ def test_guard_answers_unknown_while_a_client_command_may_take_files_away(bench:
 
 
 def test_task_names_client_commands_that_ran_in_its_tree_at_the_same_time(bench: Bench, client: Client) -> None:
-    """Notice, `show` and hand-off of a task name a client's command that ran in the same project at the same time.
+    """Notice, `show` and hand-off of a task name the client's background commands that ran at the same time.
 
-    They do not name commands of another directory, commands that ended before, and a `wait` for the task.
+    Only commands of the same project are named, and no `wait` for the task.
     """
     other = bench.root / "other"
     other.mkdir()
@@ -227,7 +221,7 @@ def test_task_names_client_commands_that_ran_in_its_tree_at_the_same_time(bench:
 
 
 def test_hand_off_names_client_commands_of_other_live_sessions_of_the_project(bench: Bench, client: Client) -> None:
-    """The hand-off names background commands of other sessions of the project, as long as their clients run.
+    """The hand-off names background commands of the project's other sessions, as long as their clients run.
 
     Hand-offs of other projects do not name them.
     """
@@ -246,10 +240,7 @@ def test_hand_off_names_client_commands_of_other_live_sessions_of_the_project(be
 
 
 def test_prompt_reports_the_end_of_a_client_command_that_outlived_its_client(bench: Bench, client: Client) -> None:
-    """If a command outlives its client, the first prompt after the command's end reports the end.
-
-    Earlier and later prompts do not report it.
-    """
+    """If a background command outlives its client, only the first prompt after its end reports the end."""
     bench.env["OUTLIVE_GRACE_S"] = "0"
 
     def prompt() -> str:
@@ -280,7 +271,7 @@ def test_prompt_reports_the_end_of_a_client_command_that_outlived_its_client(ben
 def test_client_command_is_lost_although_the_machine_restarted_in_the_grace_period(
     bench: Bench, client: Client
 ) -> None:
-    """If the machine restarts in the grace period, the period begins anew, and then the command is lost.
+    """If the machine restarts in the grace period, the period begins anew, and then the background command is lost.
 
     Times of two boots cannot be compared with each other.
     """
@@ -321,9 +312,9 @@ def test_session_receives_the_end_of_a_command_that_a_dead_client_left(bench: Be
 
 
 def test_command_of_a_dead_client_without_known_output_is_reported_once(bench: Bench, client: Client) -> None:
-    """A command without a known output file is reported once as unknown after its client died.
+    """If a client died, its background command without a known output file is reported once, as unknown.
 
-    Later hand-offs, `list` and the guard ignore it, because they cannot find out whether it still runs.
+    Later, hand-offs, `list` and the guard ignore it, because they cannot find out whether it still runs.
     """
     seen = ClientReport(id="b2", command="git stash && make", cwd=str(bench.project))
     note_foreign(bench.home, "s-1", str(bench.project), "codex", [seen], are_all=True)
@@ -336,7 +327,7 @@ def test_command_of_a_dead_client_without_known_output_is_reported_once(bench: B
 
 
 def test_adopted_client_command_is_only_a_task_after_its_end(bench: Bench, client: Client) -> None:
-    """After the end of an adopted background command, `list` and the hand-off no longer name the client's command.
+    """After an adopted background command has ended, `list` and the hand-off show only the task.
 
     The task has ended, although the client has not reported the end.
     """

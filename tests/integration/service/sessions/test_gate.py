@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def asked(bench: Bench, session: str = "s-1", *options: str, **more: Any) -> Any:
-    """Return the JSON answer of the command `gate`."""
+    """Return the JSON document that `gate` prints."""
     return bench.json("gate", "--session", session, *options, **more)
 
 
 def test_gate_refuses_a_stop_while_a_task_of_the_session_runs_or_is_unreported(bench: Bench) -> None:
-    """The gate refuses a stop while a task of the session runs or its ending is not reported.
+    """The gate refuses a stop while a task of the session runs, or while an ending is not reported.
 
-    Tasks of other sessions do not count. Tasks whose success will not be reported do not count either. Row 40 of the
+    Tasks of other sessions do not count, and neither do tasks whose success will not be reported. Row 40 of the
     acceptance scenarios.
     """
     begin(bench, "s-1")
@@ -51,7 +51,7 @@ def test_gate_refuses_a_stop_while_a_task_of_the_session_runs_or_is_unreported(b
 
 
 def test_gate_of_a_successor_waits_for_tasks_of_its_predecessor(bench: Bench) -> None:
-    """The gate of a session waits for tasks of the session that it continues.
+    """The gate of a session also waits for tasks of the session that it continues.
 
     The earlier session may stop, because the later session receives the endings.
     """
@@ -63,10 +63,7 @@ def test_gate_of_a_successor_waits_for_tasks_of_its_predecessor(bench: Bench) ->
 
 
 def test_gate_names_a_lost_task_and_does_not_wait_for_it(bench: Bench) -> None:
-    """The gate names a lost task and does not wait for it.
-
-    After the loss was reported, the gate allows a stop.
-    """
+    """The gate refuses a stop to report that a task is lost. After this, it allows a stop."""
     begin(bench, "s-1")
     task = bench.launch("sleep 401", "--session", "s-1")
     bench.kill(task, "keeper", "witness", "command")
@@ -79,7 +76,7 @@ def test_gate_names_a_lost_task_and_does_not_wait_for_it(bench: Bench) -> None:
 
 
 def test_gate_lets_the_session_stop_when_the_ceiling_has_passed(bench: Bench) -> None:
-    """The gate allows a stop when it has refused stops for longer than the ceiling.
+    """When the gate has refused stops for longer than its time limit, it allows a stop.
 
     After a compaction, this time begins again.
     """
@@ -89,7 +86,7 @@ def test_gate_lets_the_session_stop_when_the_ceiling_has_passed(bench: Bench) ->
     time.sleep(0.35)
     answer = asked(bench, "s-1", "--ceiling", "300ms")
     assert (answer["may_stop"], "which is the limit" in answer["reason"]) == (True, True)
-    assert asked(bench)["may_stop"] is False  # the default ceiling has not passed
+    assert asked(bench)["may_stop"] is False  # With the default time limit, the gate would still refuse.
     begin(bench, "s-1", "--source", "compact")
     assert asked(bench, "s-1", "--ceiling", "300ms")["may_stop"] is False
 
@@ -113,9 +110,9 @@ def test_gate_wait_returns_when_the_last_task_has_ended(bench: Bench) -> None:
 
 @pytest.mark.root
 def test_gate_settles_a_task_as_lost_when_its_pid_namespace_has_ended(bench: Bench) -> None:
-    """The gate settles a task as lost when the lock of the task is free.
+    """If a task's lock is free, the gate settles the task as lost.
 
-    While the lock is held in another PID namespace, the task counts as running.
+    While a process of another PID namespace holds it, the task runs.
     """
     begin(bench, "s-1")
     with tasks_of_another_pid_namespace(bench, 1, "--session", "s-1") as (task,):
@@ -131,9 +128,9 @@ def test_gate_settles_a_task_as_lost_when_its_pid_namespace_has_ended(bench: Ben
 def test_gate_checks_a_task_with_unseen_processes_only_while_a_session_waits(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task whose processes cannot be seen is checked repeatedly while a session waits at the gate.
+    """If a task's processes cannot be seen, the gate checks the task repeatedly while a session waits.
 
-    After the wait, it is not checked any more. Row 57 of the acceptance scenarios.
+    It does not do so afterwards. Row 57 of the acceptance scenarios.
     """
     begin(bench, "s-1")
     task = bench.launch("sleep 401", "--session", "s-1")

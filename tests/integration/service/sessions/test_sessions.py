@@ -1,4 +1,4 @@
-"""Sessions: which session each one continues, which endings it receives, and which tasks it ends."""
+"""Sessions: which session continues which one, which endings a session receives, and which tasks end with it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def test_resumed_session_continues_the_lineage_under_a_new_id(bench: Bench, clients: Clients) -> None:
-    """The new session receives only the ending that had not been reported before the resume."""
+    """A resumed session, which has a new id, receives only the endings that were not reported before."""
     first = clients.start()
     begin(bench, "s-1", "--client", "claude", "--pid", first)
     seen, unseen = ended(bench, "s-1"), None
@@ -52,7 +52,7 @@ def test_resumed_session_continues_the_lineage_under_a_new_id(bench: Bench, clie
 def test_session_continues_the_session_that_the_evidence_of_its_client_identifies(
     bench: Bench, clients: Clients, evidence: str, options: tuple[str, ...]
 ) -> None:
-    """A named predecessor, a transcript path and a terminal each identify the predecessor among three sessions."""
+    """A new session continues the session that the client names, or that has the same transcript or terminal."""
     pids = {name: clients.start() for name in ("s-0", "s-1", "s-9")}
     begin(bench, "s-0", "--pid", pids["s-0"], "--transcript", "/other.jsonl", "--terminal", "6")
     begin(bench, "s-1", "--pid", pids["s-1"], "--transcript", "/t.jsonl", "--terminal", "7")
@@ -64,7 +64,7 @@ def test_session_continues_the_session_that_the_evidence_of_its_client_identifie
 
 
 def test_cleared_session_is_continued_by_the_next_one_of_its_process(bench: Bench, clients: Clients) -> None:
-    """The new session continues the session of the same client process, because the client names no predecessor."""
+    """After a clear, the next session of the same client process continues the cleared session."""
     process = clients.start()
     begin(bench, "s-0", "--pid", clients.start())
     begin(bench, "s-1", "--pid", process)
@@ -78,7 +78,7 @@ def test_cleared_session_is_continued_by_the_next_one_of_its_process(bench: Benc
 
 
 def test_notice_shows_whether_its_task_was_launched_before_the_compaction(bench: Bench, clients: Clients) -> None:
-    """`crossed_boundary` is true only for a task that was launched before the session was compacted."""
+    """In a notice, `crossed_boundary` is true only if the task was launched before the session was compacted."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     before = ended(bench, "s-1")
@@ -97,7 +97,7 @@ def test_notice_shows_whether_its_task_was_launched_before_the_compaction(bench:
 
 
 def test_first_fork_receives_endings_when_the_launching_session_is_dead(bench: Bench, clients: Clients) -> None:
-    """The forks of a living session receive nothing. When the session is dead, only the first fork receives endings."""
+    """Forks of a living session receive no endings. If the session dies, only the first fork receives them."""
     parent = clients.start()
     begin(bench, "s-1", "--pid", parent)
     begin(bench, "f-1", "--source", "fork", "--continues", "s-1", "--pid", clients.start())
@@ -112,7 +112,7 @@ def test_first_fork_receives_endings_when_the_launching_session_is_dead(bench: B
 
 
 def test_third_session_of_a_lineage_receives_the_ending_of_the_first(bench: Bench, clients: Clients) -> None:
-    """The first two sessions of the lineage are dead, so the third one receives the ending of the first one's task."""
+    """If two sessions continue a session one after the other, and only the last one lives, it receives the endings."""
     first, second = clients.start(), clients.start()
     begin(bench, "s-1", "--pid", first)
     task = ended(bench, "s-1")
@@ -124,7 +124,10 @@ def test_third_session_of_a_lineage_receives_the_ending_of_the_first(bench: Benc
 
 
 def test_session_that_is_resumed_receives_the_endings_of_its_successor(bench: Bench) -> None:
-    """Session s-1 was continued by s-2 and then continues s-2, so their links form a circle."""
+    """If s-2 continued s-1, and s-1 is resumed and continues s-2, s-1 receives the endings.
+
+    The links between the two sessions then form a circle.
+    """
     begin(bench, "s-1")
     begin(bench, "s-2", "--source", "clear", "--continues", "s-1")
     task = bench.launch(until("go"), "--session", "s-2")
@@ -137,7 +140,10 @@ def test_session_that_is_resumed_receives_the_endings_of_its_successor(bench: Be
 
 
 def test_sessions_of_two_projects_receive_only_their_own_endings(bench: Bench, clients: Clients) -> None:
-    """The sessions have the same id, client and terminal, and their tasks end at the same time."""
+    """Sessions of two projects receive only their own endings, even if they have the same id, client and terminal.
+
+    The tasks end at the same time.
+    """
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     tasks = {}
@@ -158,7 +164,7 @@ def test_sessions_of_two_projects_receive_only_their_own_endings(bench: Bench, c
 
 
 def test_session_with_a_uuid_is_the_same_session_in_every_directory(bench: Bench) -> None:
-    """The session receives the endings of tasks that it launched below another directory."""
+    """A session whose id is a UUID is the same session in every directory, and receives all its endings."""
     name = "0f7c2a52-7d0e-4f0a-9f5e-3f1b1c5d9a77"
     below = bench.root / "elsewhere"
     below.mkdir()
@@ -170,7 +176,7 @@ def test_session_with_a_uuid_is_the_same_session_in_every_directory(bench: Bench
 
 
 def test_session_is_over_when_its_process_has_died(bench: Bench, clients: Clients) -> None:
-    """`session list` shows the session as not alive at once, although no `session end` was called."""
+    """`session list` shows a session as not alive as soon as its process has died, even without `session end`."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     begin(bench, "s-2")
@@ -182,7 +188,7 @@ def test_session_is_over_when_its_process_has_died(bench: Bench, clients: Client
 
 
 def test_hand_off_is_printed_once_when_hooks_begin_a_session_at_once(bench: Bench, clients: Clients) -> None:
-    """Of four calls of `session begin` at the same time, one prints the hand-off."""
+    """If four `session begin` run at once for a session, one of them prints the hand-off."""
     process = clients.start()
     ended(bench, "s-1")
     with ThreadPoolExecutor(4) as pool:
@@ -192,20 +198,20 @@ def test_hand_off_is_printed_once_when_hooks_begin_a_session_at_once(bench: Benc
 
 
 def test_hand_off_is_printed_again_when_its_process_was_killed(bench: Bench, clients: Clients) -> None:
-    """The next `session begin` of the same boundary prints the hand-off that the killed call had claimed."""
+    """If `session begin` was killed while it printed the hand-off, the next call prints the hand-off."""
     process = clients.start()
     running = bench.launch("sleep 401", "--session", "s-1")
     words = ("session", "begin", "--session", "s-1", "--pid", process)
     assert running in bench.ok(*words)
     assert bench.ok(*words) == ""
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger, ledger.write():
-        # A process that is killed while it prints the hand-off leaves its lease in this column.
+        # The column has the name of a lock file. A killed process leaves this name and the file.
         ledger.db.execute("UPDATE session SET begun_by = 'nobody'")
     assert running in bench.ok(*words)
 
 
 def test_sweep_deletes_old_lease_files_of_killed_processes(bench: Bench) -> None:
-    """A young lease file is kept, because the process that made it may not have locked it yet."""
+    """`sweep` deletes old lock files that killed processes left. A process may be about to lock a young one."""
     begin(bench, "s-1")
     for name, age in (("old", 4000), ("young", 10)):
         path = Path(bench.home.leases) / name
@@ -219,7 +225,10 @@ def test_sweep_deletes_old_lease_files_of_killed_processes(bench: Bench) -> None
 
 
 def test_end_of_a_session_ends_only_its_foreground_tasks(bench: Bench, clients: Clients) -> None:
-    """A foreground task ends with its child processes, and background tasks and other sessions' tasks run on."""
+    """The end of a session ends its foreground tasks with their children.
+
+    Background tasks and other sessions' tasks run on.
+    """
     begin(bench, "s-1", "--pid", clients.start())
     begin(bench, "s-2", "--pid", clients.start())
     front = bench.launch("sleep 301 & sleep 302", "--foreground", "--session", "s-1")
@@ -240,7 +249,10 @@ def test_end_of_a_session_ends_only_its_foreground_tasks(bench: Bench, clients: 
 
 
 def test_foreground_task_ends_when_its_client_is_killed(bench: Bench, clients: Clients) -> None:
-    """A killed client calls no hook, so the keeper of the foreground task watches the client's process."""
+    """If the client is killed, its foreground task ends.
+
+    The task's keeper watches the client, which calls no hook then.
+    """
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     front = bench.launch("sleep 305", "--foreground", "--session", "s-1")
@@ -252,7 +264,7 @@ def test_foreground_task_ends_when_its_client_is_killed(bench: Bench, clients: C
 
 
 def test_next_session_ends_foreground_tasks_of_a_session_that_was_not_ended(bench: Bench, clients: Clients) -> None:
-    """The client began a new session after a clear, and never called `session end` for the first session."""
+    """If `session end` was never called, the client's next session ends the foreground tasks of the earlier session."""
     process = clients.start()
     begin(bench, "s-1", "--pid", process)
     front = bench.launch("sleep 307", "--foreground", "--session", "s-1")
@@ -261,7 +273,7 @@ def test_next_session_ends_foreground_tasks_of_a_session_that_was_not_ended(benc
 
 
 def test_queued_foreground_task_ends_with_its_session(bench: Bench) -> None:
-    """The queued task is cancelled with the reason `session_ended`."""
+    """If its session ends, a queued foreground task is cancelled with the reason `session_ended`."""
     begin(bench, "s-1")
     bench.launch("sleep 308", "--lock", "l")
     front = bench.launch("sleep 309", "--foreground", "--session", "s-1", "--lock", "l")
@@ -270,7 +282,7 @@ def test_queued_foreground_task_ends_with_its_session(bench: Bench) -> None:
 
 
 def test_session_end_refuses_an_unknown_session(bench: Bench) -> None:
-    """The error has exit code 2, and no session is recorded."""
+    """`session end` of an unknown session exits with 2, and records no session."""
     done = bench.run("session", "end", "--session", "nobody")
     assert (done.returncode, "is not known in" in done.stderr) == (2, True)
     assert bench.json("session", "list")["sessions"] == []
@@ -298,14 +310,14 @@ def test_session_end_refuses_an_unknown_session(bench: Bench) -> None:
     ],
 )
 def test_session_commands_refuse_invalid_arguments(bench: Bench, words: tuple[str, ...]) -> None:
-    """Invalid arguments exit with 2, and the last line of the error is a hint."""
+    """Invalid arguments of the session commands exit with 2, and the last line of the error is a hint."""
     done = bench.run(*words)
     assert done.returncode == 2, done
     assert done.stderr.splitlines()[-1].startswith("hint: ")
 
 
 def test_launch_is_refused_when_tasks_are_nested_too_deeply(bench: Bench) -> None:
-    """A fourth nested task is refused, and so is a launch inside a task whose depth is not known.
+    """A fourth nested task is refused. So is a task inside another one whose nesting depth is not known.
 
     Row 7 of the acceptance scenarios.
     """
@@ -320,7 +332,7 @@ def test_launch_is_refused_when_tasks_are_nested_too_deeply(bench: Bench) -> Non
 
 
 def test_twelve_launches_at_once_are_all_recorded(bench: Bench) -> None:
-    """Every task is recorded with its session, and each ending is reported once."""
+    """If twelve tasks are launched at once, each is recorded with its session, and each ending is reported once."""
     begin(bench, "s-1")
     with ThreadPoolExecutor(12) as pool:
         tasks = list(pool.map(lambda n: bench.launch(f"exit {n % 3}", "--session", "s-1"), range(12)))
@@ -330,7 +342,7 @@ def test_twelve_launches_at_once_are_all_recorded(bench: Bench) -> None:
 
 
 def test_task_is_reported_as_succeeded_when_its_client_restarts(bench: Bench, clients: Clients) -> None:
-    """The task succeeds while its client is killed and the session is resumed, and it is reported once as succeeded."""
+    """If a task ends while its client is killed and the session is resumed, it is reported once, as succeeded."""
     for _ in range(5):
         process = clients.start()
         begin(bench, "s-1", "--pid", process)
@@ -341,11 +353,14 @@ def test_task_is_reported_as_succeeded_when_its_client_restarts(bench: Bench, cl
         notices = bench.json("inbox", "--session", "s-1")["notices"]
         heard = [*handed["ended"], *(notice["task"] for notice in notices)]
         assert [(each["id"], each["state"]) for each in heard] == [(task, "succeeded")]
-        assert told(bench, "s-1") == []  # this call acknowledges the notice
+        assert told(bench, "s-1") == []  # This call acknowledges the notice.
 
 
 def test_trace_records_every_decision(bench: Bench) -> None:
-    """Only with `--trace` or `OUTLIVE_TRACE=1`, each session has a private trace file of limited size."""
+    """With `--trace` or `OUTLIVE_TRACE=1`, each session has a private trace file of limited size.
+
+    Otherwise there is none.
+    """
     begin(bench, "s/1")
     assert not Path(bench.home.traces).exists()
     begin(bench, "s/1", "--source", "compact", "--trace")

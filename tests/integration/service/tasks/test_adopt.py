@@ -1,4 +1,4 @@
-"""Adopting a process: Outlive makes a task of a running process that another program started."""
+"""Adopting a process: Outlive makes a task of a process that another program started and that still runs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,10 @@ def test_adopted_process_is_listed_copied_and_reported(bench: Bench, start: Star
 
 
 def test_adopted_process_fails_with_unknown_exit_code_when_its_parent_does_not_wait(bench: Bench, start: Start) -> None:
-    """If the kernel does not report the exit code, the task is `failed` with the reason `EXIT_UNKNOWN`."""
+    """If the kernel does not report the exit code, the task is `failed` with the reason `EXIT_UNKNOWN`.
+
+    The kernel reports it only when the parent waits for the process.
+    """
     process = start(until("go"))
     task = adopt(bench, process)
     (bench.project / "go").touch()
@@ -105,10 +108,7 @@ def test_adopted_process_fails_with_unknown_exit_code_when_its_parent_does_not_w
 
 
 def test_unknown_exit_code_is_failed_unless_a_cancel_was_requested() -> None:
-    """`decide` returns `failed` for an exit whose code is unknown.
-
-    It returns `cancelled` if a cancel was requested before the exit.
-    """
+    """If the exit code is unknown, `decide` returns `failed`, or `cancelled` if a cancel was requested before."""
     seen = Evidence(kind="exited", seen_by="adopter", cause=EXIT_UNKNOWN, at=NOW)
     assert (decide(seen, None).state, decide(seen, None).reason) == ("failed", EXIT_UNKNOWN)
     assert decide(seen, Intent(kind="cancel", at=NOW)).state == "cancelled"
@@ -134,7 +134,10 @@ def _children(pid: int) -> list[int]:
 def test_adopted_process_gets_a_new_keeper_when_its_keeper_is_killed(
     bench: Bench, start: Start, tmp_path: Path
 ) -> None:
-    """The new keeper of an adopted process continues to copy its output where the first keeper stopped."""
+    """If the keeper of an adopted process is killed, a new keeper continues to copy the output.
+
+    It continues where the first keeper stopped.
+    """
     log = tmp_path / "log"
     process = start(f"echo one; {until('two')}; echo two; {until('go')}; exit 3", log)
     task = adopt(bench, process)
@@ -182,9 +185,9 @@ def test_adopt_refuses_a_process_of_another_user(bench: Bench, start: Start) -> 
 
 
 def test_adopt_refuses_processes_of_a_running_task(bench: Bench, start: Start) -> None:
-    """`adopt` refuses the command, keeper and witness of a running task, and a process that was adopted before.
+    """`adopt` refuses the command, keeper and witness of a running task, and a process that is adopted already.
 
-    A process that an ended task left running is accepted.
+    It accepts a process that an ended task left running.
     """
     task = bench.launch("sleep 600 & sleep 600")
     for pid, why in (
@@ -225,7 +228,7 @@ def test_adopt_creates_one_task_when_several_callers_adopt_one_process(bench: Be
 
 
 def test_adopt_accepts_the_id_that_a_client_gave_its_own_command(bench: Bench, start: Start, tmp_path: Path) -> None:
-    """`adopt` accepts a client's id of a background command, and `list` then shows the command as a task.
+    """`adopt` accepts the id that a client gave its background command, and `list` then shows the command as a task.
 
     Outlive finds the process of the command by its output file.
     """
@@ -249,7 +252,7 @@ def test_adopt_accepts_the_id_that_a_client_gave_its_own_command(bench: Bench, s
 
 
 def test_retry_runs_the_command_line_of_an_adopted_process(bench: Bench, start: Start) -> None:
-    """`retry` of an adopted process launches its command line, and the exit code of this second attempt is known."""
+    """`retry` of an adopted process launches its command line as a second attempt, whose exit code is known."""
     process = start(f"{until('go')}; exit 3")
     task = adopt(bench, process)
     (bench.project / "go").touch()

@@ -1,4 +1,4 @@
-"""Cancelling: the whole process tree ends, the recorded state is true, and no other process is signalled."""
+"""Cancelling ends the whole process tree, records the true state, and signals no other process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _pids(bench: Bench, count: int) -> list[int]:
 
 
 def test_cancel_ends_the_whole_process_tree(bench: Bench) -> None:
-    """A cancel ends children that called setsid, forked twice, cleared their environment or ignore SIGTERM."""
+    """A cancel also ends children that called setsid, forked twice, cleared their environment or ignore SIGTERM."""
     task = bench.launch(TREE)
     pids = _pids(bench, 6)
     assert bench.ok("cancel", task)
@@ -49,7 +49,10 @@ def test_cancel_ends_the_whole_process_tree(bench: Bench) -> None:
 
 
 def test_cancel_sends_sigint_before_sigterm(bench: Bench) -> None:
-    """A script receives SIGINT before SIGTERM, so it can clean up. Row 23 of the acceptance scenarios."""
+    """A cancel sends SIGINT first, so that a script can clean up, and SIGTERM later.
+
+    Row 23 of the acceptance scenarios.
+    """
     task = bench.launch("trap 'echo int' INT; trap 'echo term; exit 9' TERM; echo ready; while :; do sleep 0.1; done")
     bench.ok("wait", task, "--until", "ready")
     bench.ok("cancel", task)
@@ -61,7 +64,7 @@ def test_cancel_sends_sigint_before_sigterm(bench: Bench) -> None:
 
 @pytest.mark.root
 def test_cancel_reports_a_process_that_survives(outsider: Outsider) -> None:
-    """If a process of the task cannot be signalled, `cancel` exits with 5 and the task is `failed`.
+    """If a process of the task cannot be signalled, `cancel` exits with 5, and the task is `failed`.
 
     Row 22 of the acceptance scenarios.
     """
@@ -79,7 +82,7 @@ def test_cancel_reports_a_process_that_survives(outsider: Outsider) -> None:
 
 @pytest.mark.root
 def test_task_stays_running_when_its_command_cannot_be_signalled(outsider: Outsider) -> None:
-    """If the command itself runs as another user, `cancel` exits with 5 and the task is still `running`."""
+    """If the command runs as another user and cannot be signalled, `cancel` exits with 5. The task stays `running`."""
     task = outsider.call("run", f"exec {outsider.become_root} sleep 61.61").stdout.strip()
     assert outsider.call("cancel", task).returncode == 5
     shown = json.loads(outsider.call("show", task, "--json").stdout)
@@ -99,7 +102,10 @@ def _find_command(text: str) -> int | None:
 
 
 def test_cancel_descendants_ends_the_tasks_launched_by_a_task(bench: Bench) -> None:
-    """`cancel --descendants` ends a tree of three tasks and no other task. Row 24 of the acceptance scenarios."""
+    """`cancel --descendants` also ends the tasks that were launched inside the task, and no other task.
+
+    Row 24 of the acceptance scenarios.
+    """
     call = " ".join(bench.command("run"))
     stranger = bench.launch("sleep 60")
     script = bench.project / "nest.sh"
@@ -112,7 +118,7 @@ def test_cancel_descendants_ends_the_tasks_launched_by_a_task(bench: Bench) -> N
 
 
 def test_cancel_ends_only_the_named_task_by_default(bench: Bench) -> None:
-    """A task that was launched inside another task survives the cancel of the outer task."""
+    """By default, `cancel` does not end a task that was launched inside the cancelled task."""
     outer = bench.launch(" ".join(bench.command("run", "--", "sleep", "60")) + " > inner; sleep 60")
     inner = wait_until(lambda: _lines(bench.project / "inner"))[0]
     bench.ok("cancel", outer)
@@ -124,9 +130,9 @@ def _lines(path: Path) -> list[str]:
 
 
 def test_cancel_without_an_id_is_refused_when_several_tasks_are_active(bench: Bench) -> None:
-    """`cancel` without an id ends the only active task of the caller's session.
+    """If several tasks of the session are active, `cancel` without an id is refused. A single active task is ended.
 
-    If the session has several active tasks, `cancel` asks for an id. Row 25 of the acceptance scenarios.
+    Row 25 of the acceptance scenarios.
     """
     assert bench.run("cancel").returncode == 2
     mine = bench.launch("sleep 60", "--session", "s-1")
@@ -152,7 +158,7 @@ def test_cancel_group_ends_only_its_members(bench: Bench) -> None:
 
 @pytest.mark.root
 def test_cancel_does_not_signal_a_reused_process_id(bench: Bench) -> None:
-    """A cancel does not signal an unrelated process that has got the process id of the task's ended command.
+    """A cancel does not signal another process that has got the process id of the task's ended command.
 
     The test runs in its own PID namespace, where it can choose process ids.
     """
@@ -216,7 +222,7 @@ def _left_behind(bench: Bench, text: str) -> tuple[str, int]:
 
 
 def _kill_keepers(bench: Bench, task: str) -> None:
-    """Kill keeper and witness of an ended task. Then Outlive no longer watches the process left running."""
+    """Kill keeper and witness of an ended task, so that Outlive no longer watches the process left running."""
     for pid in processes_named(KEEPER_NAME, WITNESS_NAME):
         if bench.files(task).record in open_files(pid):
             kill(pid)
@@ -225,9 +231,9 @@ def _kill_keepers(bench: Bench, task: str) -> None:
 
 @pytest.mark.parametrize("how", ["sleep 71", "env -i sleep 71"])
 def test_cancel_of_an_ended_task_ends_the_process_left_running(bench: Bench, how: str) -> None:
-    """`cancel` ends a process that an ended task left running, and does not change the state of the task.
+    """`cancel` ends a process that an ended task left running, and does not change the task's state.
 
-    The process is found by its recorded identity, even if its environment lacks the variable `OUTLIVE_TASK`.
+    It finds the process by its recorded identity, even if the process has cleared its environment.
     """
     task, left = _left_behind(bench, f"setsid {how} & true")
     _kill_keepers(bench, task)
@@ -241,10 +247,7 @@ def test_cancel_of_an_ended_task_ends_the_process_left_running(bench: Bench, how
 
 
 def test_show_prints_whether_a_process_left_running_still_runs(bench: Bench) -> None:
-    """`show` says whether the process that a task left running still runs.
-
-    The record still names the process after its end.
-    """
+    """`show` says whether the process that a task left running still runs. After its end, `show` still names it."""
     task, left = _left_behind(bench, "setsid sleep 75 & true")
     assert f"left      process {left} is still running: " in bench.ok("show", task)
     bench.ok("cancel", task)
@@ -252,10 +255,7 @@ def test_show_prints_whether_a_process_left_running_still_runs(bench: Bench) -> 
 
 
 def test_cancel_asks_for_an_id_when_a_task_runs_and_another_waits(bench: Bench) -> None:
-    """If one task runs and one waits, `cancel` without an id is refused.
-
-    The error counts the two tasks, and does not say that they run.
-    """
+    """If one task runs and another waits, `cancel` without an id is refused. The error does not say that both run."""
     running = bench.launch("sleep 76", "--lock", "one")
     waiting = bench.launch("sleep 77", "--lock", "one")
     refused = bench.run("cancel")
@@ -264,7 +264,10 @@ def test_cancel_asks_for_an_id_when_a_task_runs_and_another_waits(bench: Bench) 
 
 
 def test_cancel_of_an_ended_task_does_not_count_its_keeper_and_witness(bench: Bench) -> None:
-    """`cancel` lists the process left running as ended, and does not list keeper and witness, which are still alive."""
+    """`cancel` of an ended task lists the process left running as ended.
+
+    It does not list the task's keeper and witness.
+    """
     task, left = _left_behind(bench, "setsid sleep 73 & true")
     answer = bench.json("cancel", task)["tasks"][0]
     assert (answer["ended_left_running"], answer["still_alive"]) == ([left], [])
@@ -272,7 +275,7 @@ def test_cancel_of_an_ended_task_does_not_count_its_keeper_and_witness(bench: Be
 
 
 def test_cancel_of_an_ended_task_does_not_signal_a_reused_process_id(bench: Bench) -> None:
-    """If an unrelated process has the id of the process left running, `cancel` exits with 2 and does not signal it."""
+    """If another process has got the id of the process left running, `cancel` exits with 2 and does not signal it."""
     task, left = _left_behind(bench, "setsid sleep 71 & true")
     _kill_keepers(bench, task)
     kill(left)
@@ -288,7 +291,7 @@ def test_cancel_of_an_ended_task_does_not_signal_a_reused_process_id(bench: Benc
 
 @pytest.mark.root
 def test_cancel_of_an_ended_task_names_a_process_that_survives(outsider: Outsider) -> None:
-    """If a process left running cannot be signalled, `cancel` exits with 5 and prints its id."""
+    """If the process left running cannot be signalled, `cancel` exits with 5 and prints its process id."""
     task = outsider.call("run", f"{outsider.become_root} sleep 62 & echo $!").stdout.strip()
     outsider.call("wait", task)
     survivor = int(outsider.call("output", task).stdout)
@@ -300,7 +303,7 @@ def test_cancel_of_an_ended_task_names_a_process_that_survives(outsider: Outside
 
 @pytest.mark.parametrize("who", [("keeper",), ("keeper", "witness")])
 def test_cancel_continues_a_stopped_keeper(bench: Bench, who: tuple[str, ...]) -> None:
-    """`cancel` continues a keeper and a witness that were stopped by SIGSTOP. The task is then cancelled."""
+    """If keeper and witness were stopped by SIGSTOP, `cancel` continues them, and the task is cancelled."""
     task = bench.launch("sleep 72")
     pids = {"keeper": bench.keeper(task), "witness": bench.process(task, "witness")}
     for name in who:

@@ -1,4 +1,4 @@
-"""Output that is capped, truncated or endless, and the commands that wait for it."""
+"""Output that is capped, truncated or endless, and commands that wait for output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_output_cap_holds_when_the_launcher_blocks_signals(bench: Bench) -> None:
-    """The keeper caps a growing output, although its launcher had blocked the signals."""
+    """The keeper caps a growing output even if the launcher had blocked all signals."""
     script = (
         "import os, signal, sys; signal.pthread_sigmask(signal.SIG_SETMASK, range(1, 32));"
         "os.execv(sys.argv[1], sys.argv[1:])"
@@ -43,7 +43,7 @@ def test_wait_until_ends_at_its_timeout_when_the_output_never_stops(bench: Bench
 
 @pytest.mark.parametrize("ended", ["while it is cancelled", "by leaving somebody behind"])
 def test_output_cap_holds_during_a_cancel_and_after_the_end(bench: Bench, ended: str) -> None:
-    """The output stays capped while a cancel ends the task, and while a process left running writes to it."""
+    """The output stays capped during a cancel, and while a process that the task left running writes to it."""
     write = "while :; do head -c 1000000 /dev/zero; sleep 0.02; done"
     if ended == "while it is cancelled":
         task = bench.launch(f"trap '' INT TERM; {write}", "--max-output", "1M")
@@ -63,7 +63,7 @@ def test_output_cap_holds_during_a_cancel_and_after_the_end(bench: Bench, ended:
 
 
 def test_output_follow_continues_after_a_truncation(bench: Bench) -> None:
-    """`output --follow` shows what a command writes after it truncated its output, and reports the truncation."""
+    """If a command truncates its output, `output --follow` reports this, and shows what is written afterwards."""
     task = bench.launch("echo 0123456789; sleep 0.6; echo ab > /dev/stdout; sleep 0.6; echo cd")
     done = bench.run("output", task, "--follow")
     assert done.stdout.split() == ["0123456789", "ab", "cd"]

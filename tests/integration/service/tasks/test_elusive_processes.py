@@ -1,4 +1,4 @@
-"""Cancelling processes that fork repeatedly, and tasks that are about to start."""
+"""Cancelling processes that fork again and again, and tasks that are about to start."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ while time.time() < end:
 
 @pytest.mark.parametrize("pause", ["0", "0.001", "0.005", "0.02"])
 def test_cancel_ends_a_process_that_forks_and_exits_repeatedly(bench: Bench, pause: str) -> None:
-    """`cancel` ends a process that forks and exits repeatedly, because it signals the process group."""
+    """`cancel` ends a process that forks and exits again and again, because it signals the whole process group."""
     (bench.project / "hop.py").write_text(HOP)
     task = bench.launch(f"{sys.executable} hop.py {pause} & sleep 60")
     wait_until(lambda: "ready" in bench.ok("output", task), "the first fork of the process")
@@ -44,16 +44,16 @@ def test_cancel_ends_a_process_that_forks_and_exits_repeatedly(bench: Bench, pau
 
 @pytest.mark.parametrize("pause", ["0.001", "0.005", "0.02"])
 def test_cancel_ends_or_reports_a_process_that_also_leaves_its_group(bench: Bench, pause: str) -> None:
-    """`cancel` ends a process that forks, exits and changes its group repeatedly, or exits with 5."""
+    """If a process also changes its process group again and again, `cancel` ends it or exits with 5."""
     (bench.project / "hop.py").write_text(HOP)
     task = bench.launch(f"{sys.executable} hop.py {pause} leave & sleep 60")
     wait_until(lambda: "ready" in bench.ok("output", task), "the first fork of the process")
     done = bench.run("cancel", task)
     state = bench.show(task)["state"]
-    if any(_hoppers(bench) for _ in range(100)):  # the test's or the keeper's scan of /proc may miss the process
+    if any(_hoppers(bench) for _ in range(100)):  # A scan of /proc, by the test or by the keeper, may miss the process.
         assert (done.returncode, state) == (5, "failed")
     else:
-        # The keeper may kill the last process after it has already counted the process as a survivor.
+        # The keeper may kill the last process only after it has counted this process as a survivor.
         assert (done.returncode, state) in ((0, "cancelled"), (5, "failed"))
 
 
@@ -84,7 +84,7 @@ sys.exit(main(["run", "--", "touch", "ran"]))
 
 
 def test_cancel_before_the_start_signal_prevents_the_start(bench: Bench) -> None:
-    """If a task is cancelled between the write of its row and the start signal, its command does not run."""
+    """If a task is cancelled after it was recorded, but before its start signal, its command does not run."""
     with subprocess.Popen(
         [sys.executable, "-c", SLOW_TO_GO],
         env=bench.env, cwd=bench.project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

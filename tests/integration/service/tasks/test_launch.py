@@ -1,4 +1,4 @@
-"""Launching: a printed id has a durable record, and no file of the caller stays open."""
+"""Launching: a printed id has a durable record, and the task keeps no file of the caller open."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
 
 def test_launch_prints_an_id_at_once(bench: Bench) -> None:
-    """The id is printed in less than a second, while the command runs.
-
-    Row 1 of the acceptance scenarios.
-    """
+    """A launch prints the id in less than a second, while the command runs. Row 1 of the acceptance scenarios."""
     began = time.monotonic()
     task = bench.launch("sleep 5")
     assert time.monotonic() - began < 1
@@ -41,7 +38,7 @@ def test_launch_prints_an_id_at_once(bench: Bench) -> None:
 
 
 def test_launched_task_survives_when_its_launcher_is_killed(bench: Bench) -> None:
-    """The launcher is killed once the task is listed, and the task ends normally.
+    """If the launcher is killed once the task is listed, the task still ends normally.
 
     Row 2 of the acceptance scenarios.
     """
@@ -59,7 +56,7 @@ def test_launched_task_survives_when_its_launcher_is_killed(bench: Bench) -> Non
 
 
 def test_launch_records_command_directory_and_origin(bench: Bench) -> None:
-    """`show` prints argv, absolute cwd, session, project and parent.
+    """A launch records argv, directory, session, project and parent, as `show` prints them.
 
     Row 3 of the acceptance scenarios.
     """
@@ -77,7 +74,7 @@ def test_launch_records_command_directory_and_origin(bench: Bench) -> None:
 
 
 def test_task_names_its_parent_when_launched_inside_a_task(bench: Bench) -> None:
-    """`show` names the outer task as the parent. The inner task runs on when the outer task has ended."""
+    """A task that is launched inside a task has this task as its parent, and runs on when the parent has ended."""
     inner = " ".join(bench.command("run", "--", "sleep", "30"))
     outer = bench.launch(inner)
     bench.run("wait", outer)
@@ -88,14 +85,14 @@ def test_task_names_its_parent_when_launched_inside_a_task(bench: Bench) -> None
 
 
 def test_command_has_empty_input_and_no_terminal(bench: Bench) -> None:
-    """The command reads end-of-file from stdin, and /dev/tty cannot be opened."""
+    """A command reads end-of-file from its standard input, and cannot open /dev/tty."""
     task = bench.launch("cat; echo eof; (: </dev/tty) 2>/dev/null || echo no-tty; readlink /proc/self/fd/0")
     bench.ok("wait", task)
     assert bench.ok("output", task).split() == ["eof", "no-tty", "/dev/null"]
 
 
 def test_launch_keeps_no_file_of_the_caller_open(bench: Bench) -> None:
-    """An inheritable pipe of the caller closes when the launcher exits."""
+    """A task keeps no file of its caller open: a pipe of the launcher is closed when the launcher exits."""
     reading, writing = os.pipe()
     pipe_name = f"pipe:[{os.fstat(reading).st_ino}]"
     os.set_inheritable(writing, True)
@@ -104,7 +101,7 @@ def test_launch_keeps_no_file_of_the_caller_open(bench: Bench) -> None:
     )
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        task = pipe.read().decode().strip()  # the read would block for 30 s if a process kept the other end open
+        task = pipe.read().decode().strip()  # If a process kept the other end open, this read would block for 30 s.
     launcher.wait()
     for pid in (bench.keeper(task), bench.process(task, "witness"), bench.process(task)):
         assert pipe_name not in open_files(pid)
@@ -113,7 +110,7 @@ def test_launch_keeps_no_file_of_the_caller_open(bench: Bench) -> None:
 
 
 def test_launch_fails_with_a_settled_task_when_the_command_cannot_start(bench: Bench) -> None:
-    """A missing program, directory or permission gives exit code 1 and a failed task."""
+    """If the program, directory or permission is missing, the launch exits with 1, and the task is failed."""
     plain = bench.project / "plain.txt"
     plain.write_text("hello")
     for words, said in (
@@ -134,7 +131,7 @@ def test_launch_fails_with_a_settled_task_when_the_command_cannot_start(bench: B
 
 
 def test_launch_fails_with_a_message_when_the_callers_directory_was_deleted(bench: Bench) -> None:
-    """The exit code is 1, and stderr says that the directory cannot be entered."""
+    """If the caller's directory was deleted, the launch exits with 1 and says that it cannot enter the directory."""
     gone = bench.project / "gone"
     gone.mkdir()
     script = f'cd "{gone}" && rmdir "{gone}" && exec {" ".join(bench.command("run", "--", "true"))}'
@@ -144,7 +141,7 @@ def test_launch_fails_with_a_message_when_the_callers_directory_was_deleted(benc
 
 
 def test_key_makes_a_launch_idempotent(bench: Bench) -> None:
-    """The same key gives the same task. Another command with that key is refused.
+    """A second launch with the same key starts nothing. With another command, the key is refused.
 
     Row 9 of the acceptance scenarios.
     """
@@ -160,7 +157,7 @@ def test_key_makes_a_launch_idempotent(bench: Bench) -> None:
 
 @pytest.mark.parametrize("ending", ["failed", "cancelled", "lost"])
 def test_key_starts_a_new_attempt_when_its_task_did_not_succeed(bench: Bench, ending: str) -> None:
-    """Of twelve concurrent callers, one starts the new attempt.
+    """If the task of a key did not succeed, one of twelve callers with the key starts a new attempt.
 
     With `--key-scope ended`, no attempt is started.
     """
@@ -168,7 +165,7 @@ def test_key_starts_a_new_attempt_when_its_task_did_not_succeed(bench: Bench, en
     if ending != "failed":
         words[0] = "echo x >> ran; sleep 2"
     first = bench.json("run", *words)
-    # The shell may be killed before it writes the line.
+    # The shell may be killed before it writes this line.
     wait_until((bench.project / "ran").exists, "the line of the first attempt")
     if ending == "cancelled":
         bench.ok("cancel", first["id"])
@@ -189,7 +186,7 @@ def test_key_starts_a_new_attempt_when_its_task_did_not_succeed(bench: Bench, en
 
 
 def test_launch_with_a_used_key_says_that_nothing_was_started(bench: Bench) -> None:
-    """Stdout has the id, stderr has a note, and the JSON field `started` is false."""
+    """A launch with a used key prints the task's id, a note on stderr, and `"started": false` in JSON."""
     task = bench.launch("true", "--key", "k")
     bench.ok("wait", task)
     done = bench.run("run", "--key", "k", "true")
@@ -200,7 +197,7 @@ def test_launch_with_a_used_key_says_that_nothing_was_started(bench: Bench) -> N
 
 
 def test_launch_with_a_used_key_says_that_an_attempt_was_started(bench: Bench) -> None:
-    """Stdout has the id of the first launch, and a note on stderr names the attempt."""
+    """If a launch with a used key starts a new attempt, a note on stderr names the attempt."""
     first = bench.run("run", "--key", "k", "false")
     task = first.stdout.strip()
     assert (first.stderr, bench.run("wait", task).returncode) == ("", 1)
@@ -210,7 +207,7 @@ def test_launch_with_a_used_key_says_that_an_attempt_was_started(bench: Bench) -
 
 
 def test_key_is_valid_in_its_project_only(bench: Bench) -> None:
-    """In two projects, the same key starts two different commands."""
+    """The same key in two projects starts two commands."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     first = bench.launch("true", "--key", "k")
@@ -218,7 +215,7 @@ def test_key_is_valid_in_its_project_only(bench: Bench) -> None:
 
 
 def test_fifty_callers_with_one_key_start_one_task(bench: Bench) -> None:
-    """One of fifty concurrent launchers starts the command, and all launchers print the same id.
+    """If fifty callers use one key at once, one of them starts the command, and all print the same id.
 
     Rows 9 and 51 of the acceptance scenarios.
     """
@@ -233,7 +230,7 @@ def test_fifty_callers_with_one_key_start_one_task(bench: Bench) -> None:
 
 
 def test_fifty_launches_at_once_leave_fifty_records(bench: Bench) -> None:
-    """Concurrent launchers lose no task, although no ledger exists before them.
+    """Fifty launches at once leave fifty records, even if there is no ledger yet.
 
     Row 51 of the acceptance scenarios.
     """
@@ -246,7 +243,7 @@ def test_fifty_launches_at_once_leave_fifty_records(bench: Bench) -> None:
 
 
 def test_run_wait_prints_the_result_or_detaches(bench: Bench) -> None:
-    """A quick command's result is printed. A slow command goes on in the background.
+    """`run --wait` prints the result of a quick command. A slow command continues in the background.
 
     Row 4 of the acceptance scenarios.
     """
@@ -262,10 +259,10 @@ def test_run_wait_prints_the_result_or_detaches(bench: Bench) -> None:
 
 
 def test_run_wait_prints_the_id_when_it_is_interrupted(bench: Bench) -> None:
-    """The progress line with the id is erased, and the task goes on. So the user needs the id."""
+    """If `run --wait` is interrupted, it prints the id, because the task continues and the user needs the id."""
     command = bench.command("run", "--wait", "30s", "echo begun; sleep 30")
     with subprocess.Popen(
-        # A shell lets the commands that it starts in the background ignore SIGINT, perhaps also this test.
+        # A shell may start this test in the background with SIGINT ignored. Then its children would ignore SIGINT, too.
         ["env", "--default-signal=INT", *command],
         env=bench.env,
         cwd=bench.project,
@@ -283,14 +280,14 @@ def test_run_wait_prints_the_id_when_it_is_interrupted(bench: Bench) -> None:
 
 
 def test_run_wait_says_how_long_a_foreground_task_goes_on(bench: Bench) -> None:
-    """A foreground task ends with the terminal or client, so it does not go on in the background."""
+    """If `run --wait` is left, it says that a foreground task continues only until its terminal or client ends."""
     slow = bench.run("run", "--foreground", "--wait", "500ms", "sleep 3")
     assert slow.returncode == 4
     assert "the task goes on until this terminal or client ends" in slow.stderr
 
 
 def test_command_has_the_environment_and_umask_of_its_launcher(bench: Bench) -> None:
-    """The command also has its working directory, and the variables that `--env` sets."""
+    """A command has the environment, umask and directory of its launcher, and the variables that `--env` sets."""
     script = (
         f"umask 027; export COLOUR=red; exec {' '.join(bench.command('run', '--env', 'SIZE=big', '--', 'sh', 's'))}"
     )
@@ -304,7 +301,7 @@ def test_command_has_the_environment_and_umask_of_its_launcher(bench: Bench) -> 
 
 
 def test_launch_stores_no_values_of_the_environment(bench: Bench) -> None:
-    """A secret given by `--env` reaches the command, but no file of Outlive contains it."""
+    """A secret given with `--env` reaches the command, and no file of Outlive contains it."""
     task = bench.ok("run", "--env", "TOKEN=s3cr3t-value", "--", "sh", "-c", 'test -n "$TOKEN"')
     bench.ok("wait", task)
     for path in bench.state.rglob("*"):
@@ -313,19 +310,19 @@ def test_launch_stores_no_values_of_the_environment(bench: Bench) -> None:
 
 
 def test_command_ignores_no_signal_when_its_launcher_ignores_signals(bench: Bench) -> None:
-    """A launcher under `nohup` ignores signals. For the command, these signals are reset to their defaults."""
+    """If the launcher ignores signals, as under `nohup`, the command does not ignore them."""
     script = f"trap '' HUP INT QUIT TERM; exec {' '.join(bench.command('run', '--', 'sleep', '30'))}"
     done = subprocess.run(
         ["bash", "-c", script], env=bench.env, cwd=bench.project, capture_output=True, text=True, check=True
     )
     status = Path(f"/proc/{bench.process(done.stdout.strip())}/status").read_text()
     ignored = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigIgn")), 16)
-    reserved = 1 << 31 | 1 << 32  # the C library reserves the signals 32 and 33 for itself, and refuses to set them
+    reserved = 1 << 31 | 1 << 32  # The C library reserves the signals 32 and 33 for itself, and refuses to change them.
     assert ignored & ~reserved == 0
 
 
 def test_background_task_goes_on_when_its_client_is_killed(bench: Bench) -> None:
-    """When the client's process group is killed, the background task goes on and a foreground task is cancelled.
+    """If the client's process group is killed, the background task continues, and a foreground task is cancelled.
 
     Row 45 of the acceptance scenarios.
     """
@@ -351,7 +348,7 @@ def test_background_task_goes_on_when_its_client_is_killed(bench: Bench) -> None
 
 
 def test_keeper_and_witness_ignore_signals_that_ask_to_end(bench: Bench) -> None:
-    """SIGHUP, SIGINT, SIGTERM and SIGQUIT do not end the task.
+    """Keeper and witness ignore SIGHUP, SIGINT, SIGTERM and SIGQUIT, so these signals do not end the task.
 
     Row 53 of the acceptance scenarios.
     """
@@ -366,7 +363,7 @@ def test_keeper_and_witness_ignore_signals_that_ask_to_end(bench: Bench) -> None
 
 
 def test_task_is_settled_when_all_its_processes_get_sigterm(bench: Bench) -> None:
-    """All processes get SIGTERM, as in a shutdown, and the keeper records that SIGTERM ended the command.
+    """If all processes get SIGTERM, as in a shutdown, the keeper records that SIGTERM ended the command.
 
     Row 53 of the acceptance scenarios.
     """
@@ -381,7 +378,7 @@ def test_task_is_settled_when_all_its_processes_get_sigterm(bench: Bench) -> Non
 
 
 def test_run_json_prints_the_task(bench: Bench) -> None:
-    """The document has the state, the description and the mode of the task."""
+    """`run --json` prints the task, with its state, description and mode."""
     done = bench.run("run", "--json", "--description", "wait a bit", "--", "sleep", "1")
     task = json.loads(done.stdout)
     assert (task["state"], task["description"], task["mode"]) == ("running", "wait a bit", "background")
@@ -391,7 +388,10 @@ def test_run_json_prints_the_task(bench: Bench) -> None:
 def test_witness_answers_calls_when_the_keeper_cannot_observe(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, *, is_sent: bool
 ) -> None:
-    """The command does not block when the keeper has no free file descriptor for the listener of system calls."""
+    """If the keeper has no free file descriptor to observe the command, the witness answers the command's system calls.
+
+    Otherwise the command would block.
+    """
 
     def is_keeper() -> bool:
         return Path("/proc/self/comm").read_text() == f"{KEEPER_NAME}\n"
@@ -406,7 +406,7 @@ def test_witness_answers_calls_when_the_keeper_cannot_observe(
             resource.setrlimit(resource.RLIMIT_NOFILE, (free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         return take(channel)
 
-    bench.run("wait", bench.launch("true"))  # makes Outlive record that calls can be observed on this machine
+    bench.run("wait", bench.launch("true"))  # This makes Outlive record that calls can be observed on this machine.
     monkeypatch.setattr("outlive.linux.shared_listener.borrow_descriptor", borrow)
     monkeypatch.setattr("outlive.linux.fd_passing.take", take_without_room)
     around = Surroundings(environ=bench.env, umask=0o022)
@@ -421,7 +421,7 @@ def test_witness_answers_calls_when_the_keeper_cannot_observe(
 
 
 def test_launch_takes_another_id_when_the_random_id_is_in_use(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The task that has the id keeps its bundle, and the new task runs under another id."""
+    """If the random id of a new task is already in use, the task gets another id."""
     numbers = iter([b"\1" * 8, b"\1" * 8, b"\2" * 8])
     monkeypatch.setattr("outlive.service.tasks.run.os.urandom", lambda _: next(numbers))
     around = Surroundings(environ=bench.env, umask=0o022)

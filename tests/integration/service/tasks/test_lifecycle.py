@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def test_each_cause_of_an_ending_has_its_own_state_and_exit_code(bench: Bench) -> None:
-    """Success, failure, signal, timeout and cancellation are distinguished.
+    """Success, failure, signal, timeout and cancellation each have their own state and exit code.
 
     Row 11 of the acceptance scenarios.
     """
@@ -40,10 +40,7 @@ def test_each_cause_of_an_ending_has_its_own_state_and_exit_code(bench: Bench) -
 
 
 def test_timeout_ends_the_whole_process_tree(bench: Bench) -> None:
-    """No descendant of a forking script survives its timeout.
-
-    Row 15 of the acceptance scenarios.
-    """
+    """A timeout ends the command with all its descendants. Row 15 of the acceptance scenarios."""
     task = bench.launch("(sleep 61 & sleep 62 & wait) & setsid sleep 63 & sleep 64", "--timeout", "500ms")
     pids = wait_until(lambda: bench.ok("output", task) or _children(bench.process(task)))
     bench.run("wait", task)
@@ -57,7 +54,7 @@ def _children(pid: int) -> list[str]:
 
 
 def test_settle_changes_nothing_when_the_task_was_cancelled(bench: Bench) -> None:
-    """Late evidence of a success is kept, and the task stays cancelled.
+    """If a success is found after a cancel, it is kept as evidence, and the task stays cancelled.
 
     Row 10 of the acceptance scenarios.
     """
@@ -75,7 +72,7 @@ def test_settle_changes_nothing_when_the_task_was_cancelled(bench: Bench) -> Non
 
 
 def test_settle_changes_nothing_when_a_newer_attempt_runs(bench: Bench) -> None:
-    """A late report of the first attempt's keeper does not end the retried task."""
+    """If the keeper of the first attempt reports late, the running second attempt does not end."""
     task = bench.launch("test -e again && sleep 30; touch again; exit 5")
     bench.run("wait", task)
     assert bench.ok("retry", task) == task
@@ -104,7 +101,7 @@ def test_attempts_keep_their_own_output_and_ending(bench: Bench) -> None:
 
 
 def test_retry_is_refused_while_the_task_runs(bench: Bench) -> None:
-    """The exit code is 2, and stderr says that the task cannot be tried again."""
+    """While a task runs, `retry` exits with 2 and says that the task cannot be tried again yet."""
     task = bench.launch("sleep 30")
     done = bench.run("retry", task)
     assert done.returncode == 2
@@ -112,7 +109,7 @@ def test_retry_is_refused_while_the_task_runs(bench: Bench) -> None:
 
 
 def test_task_ends_with_its_command_when_a_child_runs_on(bench: Bench) -> None:
-    """The child is listed as left running, and is not killed."""
+    """A task ends when its command exits. A child that still runs is listed as left running, and is not killed."""
     task = bench.launch("sleep 45 & until grep -q sleep /proc/$!/comm; do :; done; echo $!")
     assert bench.ok("wait", task)
     child = int(bench.ok("output", task))
@@ -131,7 +128,7 @@ def test_leftover_process_is_listed_while_the_witness_exits(bench: Bench) -> Non
 
 
 def test_cancel_is_refused_when_the_command_has_ended(bench: Bench) -> None:
-    """The task keeps its own ending, and stderr names its state."""
+    """If the command has ended, `cancel` is refused and names the state. The ending does not change."""
     task = bench.launch("exit 0")
     bench.ok("wait", task)
     done = bench.run("cancel", task)
@@ -143,7 +140,10 @@ def test_cancel_is_refused_when_the_command_has_ended(bench: Bench) -> None:
 
 
 def test_cancel_agrees_with_the_state_when_the_command_exits_at_the_same_time(bench: Bench) -> None:
-    """In thirty races, the exit code of `cancel` tells whether the cancel or the exit came first."""
+    """If a command exits during its cancel, the exit code of `cancel` and the task's state agree on what came first.
+
+    The test makes thirty tries.
+    """
     for pause in range(30):
         task = bench.launch(f"sleep 0.0{pause:02d}")
         done = bench.run("cancel", task)
@@ -155,7 +155,7 @@ def test_cancel_agrees_with_the_state_when_the_command_exits_at_the_same_time(be
 
 
 def test_notice_and_retention_date_are_written_with_the_ending(bench: Bench) -> None:
-    """A running task has no notice and no date. An ended task has one of each."""
+    """A notice and a deletion date are written when a task ends, and not before."""
     task = bench.launch("sleep 0.4", "--session", "s-9", "--retain", "2d")
     before = bench.show(task)
     assert (before["notices"], before["delete_after"]) == ([], None)
@@ -167,7 +167,7 @@ def test_notice_and_retention_date_are_written_with_the_ending(bench: Bench) -> 
 
 
 def test_notify_policy_dismisses_the_notices_of_unwanted_endings(bench: Bench) -> None:
-    """The notice of an unwanted ending is recorded, but not delivered."""
+    """With `--notify`, the notice of an unwanted ending is recorded as dismissed, and is not reported."""
     expected = {("never", "false"): "dismissed", ("failure", "true"): "dismissed", ("failure", "false"): "pending"}
     for (policy, command), state in expected.items():
         task = bench.ok("run", "--notify", policy, "--", command)
@@ -176,7 +176,10 @@ def test_notify_policy_dismisses_the_notices_of_unwanted_endings(bench: Bench) -
 
 
 def test_result_read_in_the_launching_session_acknowledges_the_notice(bench: Bench) -> None:
-    """Reading with `wait --no-ack` or `show`, or outside of the session, does not acknowledge the notice."""
+    """`result` in the launching session acknowledges the notice.
+
+    `wait --no-ack` and `show` do not, and neither does a reader outside of the session.
+    """
     task = bench.launch("true", "--session", "s-1")
     bench.ok("wait", task, "--no-ack", "--session", "s-1")
     bench.ok("show", task)
@@ -188,7 +191,7 @@ def test_result_read_in_the_launching_session_acknowledges_the_notice(bench: Ben
 
 
 def test_database_records_every_change_of_state(bench: Bench) -> None:
-    """`show` lists the changes to queued, running and succeeded in order."""
+    """The ledger records every change of state: `show` lists queued, running and succeeded in order."""
     task = bench.launch("true")
     bench.ok("wait", task)
     assert [(m["from"], m["to"]) for m in bench.show(task)["moves"]] == [
@@ -199,7 +202,7 @@ def test_database_records_every_change_of_state(bench: Bench) -> None:
 
 
 def test_task_stays_running_while_its_keeper_is_stopped(bench: Bench) -> None:
-    """While the keeper is stopped, the task counts as running, although the command has exited.
+    """While its keeper is stopped, a task counts as running, even if the command has exited.
 
     The keeper records the ending when it continues.
     """

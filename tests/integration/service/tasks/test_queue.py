@@ -1,4 +1,4 @@
-"""Queueing without a daemon: tasks that wait for dependencies, slots and locks."""
+"""Queueing without a daemon: tasks that wait for other tasks, for slots and for locks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.values import attempt, launch
 if TYPE_CHECKING:
     from tests.support import Bench
 
-# A command that records that it has begun, and runs until the test writes into the task's own FIFO.
+# A command that records that it has begun, and runs until the test writes into its FIFO.
 GATED = "echo $OUTLIVE_TASK >> began; read x < gate-$OUTLIVE_TASK"
 
 
@@ -53,7 +53,7 @@ def _states(bench: Bench, *tasks: str) -> list[str]:
 
 
 def test_slots_limit_the_running_tasks_and_keep_their_order(bench: Bench) -> None:
-    """Of five tasks that share two slots, two run at a time, and they begin in the order of their launch.
+    """Of five tasks that share two slots, two run at a time, in the order of their launch.
 
     Row 5 of the acceptance scenarios.
     """
@@ -68,7 +68,7 @@ def test_slots_limit_the_running_tasks_and_keep_their_order(bench: Bench) -> Non
 
 
 def test_slot_is_free_when_any_of_its_tasks_ends(bench: Bench) -> None:
-    """The third task begins when the second task ends, although the first task still runs."""
+    """If two slots are taken, the next task begins when any of their tasks ends."""
     tasks = [_gated(bench, "--slots", "x=2") for _ in range(3)]
     _ready(bench, *tasks)
     wait_until(lambda: len(_began(bench)) == 2)
@@ -78,7 +78,7 @@ def test_slot_is_free_when_any_of_its_tasks_ends(bench: Bench) -> None:
 
 
 def test_cancelling_a_queued_task_frees_no_slot(bench: Bench) -> None:
-    """After the third task was cancelled in the queue, the fourth waits until a running task ends.
+    """If a queued task is cancelled, no slot becomes free: the next task still waits for the end of a running task.
 
     Row 6 of the acceptance scenarios.
     """
@@ -94,18 +94,18 @@ def test_cancelling_a_queued_task_frees_no_slot(bench: Bench) -> None:
 
 
 def test_lock_is_free_when_all_processes_of_its_task_are_killed(bench: Bench) -> None:
-    """The waiting task begins without any other command, after keeper, witness and command were killed."""
+    """If all processes of a task are killed, its lock is free, and the next task begins without a further command."""
     holder = _gated(bench, "--lock", "l")
     waiting = bench.launch("echo mine", "--lock", "l")
     for pid in (bench.keeper(holder), bench.process(holder, "witness"), bench.process(holder)):
         kill(pid)
     wait_until(lambda: bench.row(waiting).state == "succeeded", "the waiting task to succeed")
-    # Newer kernels report the exit status of a process even to processes that are not its parent.
+    # Newer kernels report an exit status to processes that are not the parent, too.
     assert bench.row(holder).state in ("lost", "failed")
 
 
 def test_task_keeps_its_lock_when_its_keeper_is_killed(bench: Bench) -> None:
-    """The waiting task stays queued until the command of the first task has ended."""
+    """If its keeper is killed, a task keeps its lock until its command has ended."""
     holder = _gated(bench, "--lock", "l")
     _ready(bench, holder)
     waiting = bench.launch("echo mine", "--lock", "l")
@@ -117,7 +117,7 @@ def test_task_keeps_its_lock_when_its_keeper_is_killed(bench: Bench) -> None:
 
 
 def test_queued_task_is_lost_when_its_keeper_is_killed(bench: Bench) -> None:
-    """The next task in the queue begins, and the lost task is recorded as never begun."""
+    """If the keeper of a queued task is killed, this task is lost as never begun, and the next task begins."""
     holder = _gated(bench, "--lock", "l")
     _ready(bench, holder)
     victim, last = bench.launch("echo victim", "--lock", "l"), bench.launch("echo last", "--lock", "l")
@@ -130,7 +130,7 @@ def test_queued_task_is_lost_when_its_keeper_is_killed(bench: Bench) -> None:
 
 
 def test_lock_and_slots_of_one_name_are_independent(bench: Bench) -> None:
-    """A task that needs both a lock and a slot begins only when both are free."""
+    """A task that needs a lock and a slot of the same name begins only when both are free."""
     first = _gated(bench, "--lock", "n")
     other = _gated(bench, "--slots", "n=1")
     both = bench.launch("echo both", "--lock", "n", "--slots", "n=1")
@@ -144,7 +144,10 @@ def test_lock_and_slots_of_one_name_are_independent(bench: Bench) -> None:
 
 
 def test_dependents_are_cancelled_when_a_dependency_fails(bench: Bench) -> None:
-    """A failure cancels the `--after` dependents and their dependents in turn, but an `--after-any` dependent runs."""
+    """If a task fails, tasks that wait with `--after` are cancelled, and those that wait for them, too.
+
+    A task that waits with `--after-any` runs.
+    """
     first = _gated(bench)
     _ready(bench, first)
     then = bench.launch("echo then", "--after", first)
@@ -167,7 +170,7 @@ def test_dependents_are_cancelled_when_a_dependency_fails(bench: Bench) -> None:
 
 
 def test_launch_is_refused_when_its_dependency_has_failed(bench: Bench) -> None:
-    """The command exits with 1 and names the failed dependency, and the cancelled task is recorded."""
+    """If the dependency has failed already, the launch exits with 1, names it, and records the task as cancelled."""
     failed = bench.launch("exit 1")
     bench.run("wait", failed)
     done = bench.run("run", "--after", failed, "--", "true")
@@ -192,7 +195,7 @@ def test_launch_is_refused_when_its_dependency_has_failed(bench: Bench) -> None:
     ],
 )
 def test_run_refuses_invalid_queue_options(bench: Bench, options: tuple[str, ...], says: str) -> None:
-    """An invalid option is an error with exit code 2, and no task is recorded."""
+    """An invalid option for the queue exits with 2, and no task is recorded."""
     done = bench.run("run", *options, "--", "true")
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
@@ -200,7 +203,7 @@ def test_run_refuses_invalid_queue_options(bench: Bench, options: tuple[str, ...
 
 
 def test_run_refuses_to_wait_when_the_dependency_is_its_own_task(bench: Bench) -> None:
-    """Inside a task, `--wait` together with `--after` this task is refused, because it would never end.
+    """Inside a task, `run --wait --after` this same task is refused, because it would wait for ever.
 
     Without `--wait`, the launch is allowed.
     """
@@ -217,7 +220,10 @@ def test_run_refuses_to_wait_when_the_dependency_is_its_own_task(bench: Bench) -
 
 
 def test_queued_task_keeps_the_surroundings_of_its_launch(bench: Bench) -> None:
-    """The command begins with the launcher's directory, umask and environment, and no file contains the secret."""
+    """A queued task begins with its launcher's directory, umask and environment.
+
+    No file contains the secret variable.
+    """
     holder = _gated(bench, "--lock", "l")
     _ready(bench, holder)
     secret = "not-on-disk-" + "x" * 20
@@ -234,7 +240,7 @@ def test_queued_task_keeps_the_surroundings_of_its_launch(bench: Bench) -> None:
 
 
 def test_keeper_of_a_queued_task_sleeps(bench: Bench) -> None:
-    """The keeper of a queued task has no context switch while the task waits."""
+    """While its task waits, the keeper of a queued task sleeps without a context switch."""
     holder = _gated(bench, "--lock", "l")
     waiting = [bench.launch("true", "--lock", "l") for _ in range(8)]
     keepers = [bench.keeper(task) for task in waiting]
@@ -249,7 +255,7 @@ def test_keeper_of_a_queued_task_sleeps(bench: Bench) -> None:
 
 
 def test_keeper_of_a_queued_task_wakes_without_a_new_exec(bench: Bench) -> None:
-    """The waking keeper stays the same process without a new exec.
+    """When its turn comes, the keeper of a queued task continues in the same process, without a new exec.
 
     This is faster than starting an interpreter, and hundreds of keepers may wake at once.
     """
@@ -290,9 +296,9 @@ def _switches(pid: int) -> int:
 
 
 def test_queued_task_times_out_when_its_queue_timeout_is_over(bench: Bench) -> None:
-    """The task ends as `timed_out` with the reason `queue_timeout`, and the task with the lock runs on.
+    """After its queue timeout, a queued task is `timed_out` with the reason `queue_timeout`.
 
-    Row 17 of the acceptance scenarios.
+    The task that has the lock continues. Row 17 of the acceptance scenarios.
     """
     holder = _gated(bench, "--lock", "l")
     waiting = bench.launch("echo never", "--lock", "l", "--queue-timeout", "300ms")
@@ -303,7 +309,7 @@ def test_queued_task_times_out_when_its_queue_timeout_is_over(bench: Bench) -> N
 
 
 def test_queued_foreground_task_is_cancelled_when_its_terminal_session_ends(bench: Bench) -> None:
-    """The task ends with the reason `session_ended` and never begins."""
+    """If its terminal session ends, a queued foreground task is cancelled with the reason `session_ended`."""
     holder = _gated(bench, "--lock", "l")
     _ready(bench, holder)
     call = " ".join(bench.command("run", "--foreground", "--lock", "l", "--", "echo", "never"))
@@ -321,7 +327,7 @@ def test_queued_foreground_task_is_cancelled_when_its_terminal_session_ends(benc
 
 
 def test_launch_is_refused_when_too_many_tasks_wait(bench: Bench) -> None:
-    """Past the limit, only a launch that would have to wait is refused, and it leaves no files."""
+    """If too many tasks wait, a launch that would have to wait is refused, and leaves no files."""
     bench.ok("list")
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
         for number in range(MOST_WAITING):
@@ -334,7 +340,7 @@ def test_launch_is_refused_when_too_many_tasks_wait(bench: Bench) -> None:
 
 
 def test_sdk_accepts_the_queue_options(bench: Bench) -> None:
-    """The SDK takes tasks or ids as dependencies, and the same slots and locks as the command line."""
+    """The SDK accepts tasks or ids as dependencies, and slots and locks, as the command line does."""
     client = Outlive(home=str(bench.state))
     options: dict[str, Any] = {"cwd": bench.project}
     os.mkfifo(bench.project / "gate")
@@ -376,7 +382,7 @@ def test_queue_of_two_hundred_tasks_runs_in_order(bench: Bench) -> None:
 
 @pytest.mark.parametrize("how", ["retry", "key"])
 def test_new_attempt_of_a_queued_task_waits_for_its_dependency(bench: Bench, how: str) -> None:
-    """A task that ended in the queue is retried, and waits for its dependency again."""
+    """If a task ended in the queue and is retried, it waits for its dependency again."""
     first = _gated(bench)
     _ready(bench, first)
     then = bench.launch("echo then", "--after", first, "--key", "k")
@@ -392,7 +398,7 @@ def test_new_attempt_of_a_queued_task_waits_for_its_dependency(bench: Bench, how
 
 
 def test_queued_task_begins_after_a_long_lock_on_the_ledger(bench: Bench) -> None:
-    """If the ledger is locked for longer than one write waits, the keeper tries again."""
+    """If the ledger is locked for long, the keeper of a queued task tries again, and the task begins."""
     first = _gated(bench)
     _ready(bench, first)
     then = bench.launch("echo then", "--after", first, "--lock", "l")
@@ -409,7 +415,7 @@ def test_queued_task_begins_after_a_long_lock_on_the_ledger(bench: Bench) -> Non
 
 
 def test_retry_is_refused_when_too_many_tasks_wait(bench: Bench) -> None:
-    """The limit of queued tasks also holds for a retry that would have to wait."""
+    """If too many tasks wait, a retry that would have to wait is refused, too."""
     done = bench.launch("true", "--lock", "l")
     bench.ok("wait", done)
     with SqliteLedger(bench.home.ledger, utc_now()) as ledger:
@@ -421,7 +427,7 @@ def test_retry_is_refused_when_too_many_tasks_wait(bench: Bench) -> None:
 
 
 def test_launch_answers_when_a_fifo_it_waits_on_cannot_be_opened(bench: Bench) -> None:
-    """The launch prints the id of the queued task, and the keeper tries to open the FIFO again."""
+    """If a FIFO that it waits on cannot be opened, a launch still prints the id. The keeper tries again later."""
     holder = _gated(bench, "--lock", "l")
     _ready(bench, holder)
     Path(bench.files(holder).done).rename(bench.files(holder).done + ".away")

@@ -23,7 +23,7 @@ def _moment(text: str) -> datetime:
 
 
 def test_failed_task_is_retried_until_it_succeeds(bench: Bench) -> None:
-    """Every attempt is recorded with its ending and its output, and the task has succeeded.
+    """A failed task is tried again until it succeeds. Each attempt keeps its ending and its output.
 
     Row 12 of the acceptance scenarios.
     """
@@ -39,7 +39,7 @@ def test_failed_task_is_retried_until_it_succeeds(bench: Bench) -> None:
 
 
 def test_delays_between_attempts_grow_until_the_last_failure(bench: Bench) -> None:
-    """The second delay is longer than the first, and only the last failure has a pending notice.
+    """The delays between attempts grow, and only the last failure has a pending notice.
 
     Row 14 of the acceptance scenarios.
     """
@@ -57,7 +57,7 @@ def test_delays_between_attempts_grow_until_the_last_failure(bench: Bench) -> No
 
 
 def test_retry_has_its_own_notice_when_notify_is_all(bench: Bench) -> None:
-    """With `--notify all`, the notices of the retry and of the ending are both pending."""
+    """With `--notify all`, the retry and the ending each have a pending notice."""
     task = bench.launch(TRY.format(enough=2), "--retries", "1", "--notify", "all")
     bench.ok("wait", task)
     assert [(n["kind"], n["state"]) for n in bench.show(task)["notices"]] == [
@@ -67,7 +67,7 @@ def test_retry_has_its_own_notice_when_notify_is_all(bench: Bench) -> None:
 
 @pytest.mark.parametrize("command", [("/no/such/program",), ("sh", "-c", "kill -9 $$")])
 def test_killed_command_is_retried_but_a_missing_program_is_not(bench: Bench, command: tuple[str, ...]) -> None:
-    """A command that a signal killed has a second attempt, and a program that cannot be found has none."""
+    """A command that a signal killed is tried again. A program that does not exist is not."""
     bench.run("run", "--retries", "1", "--", *command)
     task = bench.json("list")["tasks"][0]["id"]
     bench.run("wait", task)
@@ -86,7 +86,10 @@ def test_cancelled_task_is_not_retried(bench: Bench) -> None:
 
 
 def test_next_attempt_is_lost_when_the_keeper_is_killed_in_the_delay(bench: Bench) -> None:
-    """The environment is lost with the keeper, so the next attempt is recorded as never begun."""
+    """If the keeper is killed during the delay, the next attempt is lost as never begun.
+
+    Only the keeper had the environment variables for this attempt.
+    """
     task = bench.launch("exit 1", "--retries", "9")
     wait_until(lambda: bench.row(task).state == "queued", "the delay")
     kill(wait_until(lambda: _holder(bench, task, 2), "the sleeping keeper"))
@@ -108,7 +111,7 @@ def _holder(bench: Bench, task: str, attempt: int) -> int | None:
 
 
 def test_retry_waits_behind_the_next_task_of_its_lock(bench: Bench) -> None:
-    """The failed task releases its lock, and the second attempt begins after the task that waited for the lock."""
+    """A task that waits for a lock begins before the retry of the task that had the lock."""
     failing = bench.launch(TRY.format(enough=2), "--retries", "1", "--lock", "l")
     other = bench.launch("sleep 1.5; echo other", "--lock", "l")
     bench.ok("wait", failing, other)
@@ -117,7 +120,7 @@ def test_retry_waits_behind_the_next_task_of_its_lock(bench: Bench) -> None:
 
 
 def test_retry_command_gives_a_task_all_its_retries_again(bench: Bench) -> None:
-    """`outlive retry` starts a task that had used up its retries, and a failure is retried again."""
+    """`outlive retry` gives a task all its automatic retries again."""
     task = bench.launch(TRY.format(enough=4), "--retries", "1")
     bench.run("wait", task)
     bench.ok("retry", task)
@@ -133,7 +136,7 @@ def test_timed_out_attempt_is_retried(bench: Bench) -> None:
 
 
 def test_idle_timeout_ends_only_a_task_without_progress(bench: Bench) -> None:
-    """A task that sleeps times out, and a task that prints or computes runs on.
+    """The idle timeout ends a task that only sleeps, and not a task that prints or computes.
 
     Row 16 of the acceptance scenarios.
     """
@@ -148,7 +151,7 @@ def test_idle_timeout_ends_only_a_task_without_progress(bench: Bench) -> None:
 
 
 def test_idle_timeout_counts_the_work_of_ended_child_processes(bench: Bench) -> None:
-    """A task that prints nothing but runs many short processes does not time out."""
+    """The idle timeout does not end a silent task that runs many short processes."""
     busy = "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'"
     task = bench.launch(
         f"end=$(($(date +%s) + 3)); while [ $(date +%s) -lt $end ]; do {busy}; done", "--idle-timeout", "1s"
@@ -157,7 +160,7 @@ def test_idle_timeout_counts_the_work_of_ended_child_processes(bench: Bench) -> 
 
 
 def test_queue_timeout_holds_for_a_retry(bench: Bench) -> None:
-    """The queue timeout of the second attempt counts from when this attempt is queued."""
+    """The queue timeout also holds for a retry, and counts from when the retry is queued."""
     failing = bench.launch("sleep 0.3; exit 1", "--lock", "q", "--retries", "1", "--queue-timeout", "1s")
     bench.launch("sleep 60", "--lock", "q")
     assert bench.run("wait", failing).returncode == 1

@@ -1,4 +1,4 @@
-"""Input for a task: all senders write into one stream, and `--eof` ends it."""
+"""Sending input to a task: all senders write into one stream, and `--eof` ends it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def said(bench: Bench, task: str) -> str:
 
 
 def test_task_reads_lines_from_several_senders(bench: Bench) -> None:
-    """The task reads on after each `send` and ends when `--eof` closes its input."""
+    """A task reads lines from several calls of `send`, and ends when `--eof` closes its input."""
     task = bench.launch("while read -r line; do echo got $line; done; echo end", "--stdin")
     bench.ok("send", task, "one")
     bench.ok("send", task, "two three")
@@ -33,7 +33,7 @@ def test_task_reads_lines_from_several_senders(bench: Bench) -> None:
 
 
 def test_send_passes_its_stdin_unchanged(bench: Bench) -> None:
-    """The input is 256 kB of arbitrary bytes, which is more than a pipe can buffer."""
+    """`send` passes 256 kB of arbitrary bytes unchanged. This is more than a pipe can buffer."""
     task = bench.launch("wc -c", "--stdin")
     content = bytes(range(256)) * 1000
     words = bench.command("send", task, "-", "--eof")
@@ -43,7 +43,7 @@ def test_send_passes_its_stdin_unchanged(bench: Bench) -> None:
 
 
 def test_task_without_stdin_reads_nothing(bench: Bench) -> None:
-    """A task launched without `--stdin` has empty input, and `send` to it is refused with a hint."""
+    """A task without `--stdin` has empty input, and `send` to it is refused with a hint."""
     task = bench.launch("cat; echo end; exec sleep 60")
     wait_until(lambda: said(bench, task) == "end\n", "the task to print that it read nothing")
     refused = bench.run("send", task, "x")
@@ -68,7 +68,10 @@ def test_send_is_refused_when_the_task_cannot_read(bench: Bench) -> None:
 
 @pytest.mark.parametrize("observe", ["auto", "off"])
 def test_task_keeps_its_input_when_the_keeper_is_killed(bench: Bench, observe: str) -> None:
-    """The witness has the input open, so later input arrives and `--eof` still ends it."""
+    """If the keeper is killed, later input still reaches the task, because the witness has the input open.
+
+    `--eof` still ends the input.
+    """
     task = bench.launch("exec cat", "--stdin", "--observe", observe)
     bench.ok("send", task, "before")
     bench.kill(task, "keeper")
@@ -78,7 +81,7 @@ def test_task_keeps_its_input_when_the_keeper_is_killed(bench: Bench, observe: s
 
 
 def test_send_raises_when_the_task_does_not_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says how many bytes the task's input has taken, and the task runs on."""
+    """If the task does not read, `send` raises an error that says how many bytes were taken. The task runs on."""
     monkeypatch.setattr("outlive.service.tasks.send._PATIENCE_S", 0.2)
     client = Outlive(home=str(bench.state))
     task = client.run("exec sleep 60", stdin=True, cwd=bench.project)
@@ -90,7 +93,7 @@ def test_send_raises_when_the_task_does_not_read(bench: Bench, monkeypatch: pyte
 
 
 def test_retry_has_its_own_input(bench: Bench) -> None:
-    """The second attempt does not read input that was sent to the first attempt."""
+    """A second attempt does not get the input that was sent to the first one."""
     task = bench.launch("read -r word; echo $word; exit 3", "--stdin")
     bench.ok("send", task, "first")
     bench.run("wait", task)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_launch_works_when_standard_descriptors_are_closed(bench: Bench, closed: str) -> None:
-    """If the launcher has closed descriptors 0 to 2, the keeper still has its lock and its FIFOs."""
+    """If the launcher has closed the descriptors 0 to 2, the keeper still has its lock and its FIFOs open."""
     subprocess.run(
         ["sh", "-c", f"{' '.join(bench.command('run', '--', 'sleep', '30'))} {closed}"],
         env=bench.env,
@@ -34,7 +34,7 @@ def test_launch_works_when_standard_descriptors_are_closed(bench: Bench, closed:
 
 
 def test_command_prints_no_traceback_when_stdout_is_closed(bench: Bench) -> None:
-    """A command whose standard output is closed exits with its usual code."""
+    """If stdout is closed, a command exits with its usual code and prints no traceback."""
     for words, code in ((("list",), 0), (("show", "tzzzz"), 2)):
         done = subprocess.run(
             ["sh", "-c", f"{' '.join(bench.command(*words))} >&-"],
@@ -68,7 +68,7 @@ def test_exit_code_is_recorded_when_the_launcher_ignores_sigchld(bench: Bench) -
 
 
 def test_timeouts_of_sixty_days_are_supported(bench: Bench) -> None:
-    """A timeout of sixty days, which poll() cannot express, ends neither the keeper nor `wait` too early."""
+    """A timeout of sixty days, which poll() cannot express, does not end the keeper or `wait` too early."""
     task = bench.launch("sleep 0.3; exit 5", "--timeout", "60d")
     assert bench.run("wait", task, "--timeout", "60d").returncode == 1
     shown = bench.show(task)
@@ -76,7 +76,7 @@ def test_timeouts_of_sixty_days_are_supported(bench: Bench) -> None:
 
 
 def test_retry_replaces_the_directory_of_an_interrupted_retry(bench: Bench) -> None:
-    """`retry` replaces the directory of an attempt without a row, which a killed launcher left behind."""
+    """If a killed launcher left the directory of an attempt without a row, `retry` replaces this directory."""
     task = bench.launch("exit 1")
     bench.run("wait", task)
     left = Path(bench.home.bundle(task)) / "attempts" / "2"
@@ -109,7 +109,7 @@ def test_callers_with_one_key_get_one_task_when_the_first_launcher_was_killed(be
 
 
 def test_wait_any_returns_at_once_when_there_is_no_task(bench: Bench) -> None:
-    """`wait --any` without a task exits with 0."""
+    """If there is no task, `wait --any` exits with 0 at once."""
     assert bench.run("wait", "--any").returncode == 0
 
 
@@ -122,7 +122,7 @@ def test_list_escapes_characters_that_the_encoding_lacks(bench: Bench) -> None:
 
 
 def test_retain_zero_is_not_replaced_by_the_default(bench: Bench) -> None:
-    """With `--retain 0s`, the record of a task expires when the task ends. `--max-output 0` is refused."""
+    """With `--retain 0s`, a record may be deleted from the end of its task on. `--max-output 0` is refused."""
     task = bench.launch("true", "--retain", "0s")
     bench.ok("wait", task)
     row = bench.row(task).current
@@ -131,7 +131,7 @@ def test_retain_zero_is_not_replaced_by_the_default(bench: Bench) -> None:
 
 
 def test_timeout_excludes_the_launchers_wait_for_the_ledger(bench: Bench) -> None:
-    """A task has its full timeout even if its launcher waits longer than that for the ledger's lock."""
+    """A task has its full timeout even if its launcher waited longer than that for the ledger's lock."""
     bench.ok("list")
     database = apsw.Connection(bench.home.ledger)
     database.execute("BEGIN IMMEDIATE")
@@ -149,7 +149,7 @@ def test_timeout_excludes_the_launchers_wait_for_the_ledger(bench: Bench) -> Non
 
 
 def test_retried_foreground_task_ends_with_the_session_that_retried_it(bench: Bench) -> None:
-    """Killing the session that called `retry` cancels the foreground task."""
+    """If the session that called `retry` is killed, the retried foreground task is cancelled."""
     task = bench.launch("[ -e again ] || exit 1; sleep 60", "--foreground")
     bench.run("wait", task)
     (bench.project / "again").touch()

@@ -1,4 +1,4 @@
-"""`wait`, `output` and `list`: waiting without polling, and complete output."""
+"""`wait`, `output` and `list`: they wait without polling, and print the complete output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def test_wait_returns_at_the_end_or_at_its_timeout(bench: Bench) -> None:
-    """`wait --timeout` exits with 4 and names the task if it still runs.
+    """`wait` returns when the task ends. If the task still runs at the timeout, it exits with 4 and names the task.
 
     Rows 21 and 39 of the acceptance scenarios.
     """
@@ -32,7 +32,7 @@ def test_wait_returns_at_the_end_or_at_its_timeout(bench: Bench) -> None:
 
 
 def test_wait_returns_for_all_tasks_or_for_any(bench: Bench) -> None:
-    """Without `--any`, the exit code is 0 only if all tasks have succeeded."""
+    """`wait` returns when all tasks have ended, and exits with 0 only if all have succeeded. `--any` waits for one."""
     slow = bench.launch("sleep 30")
     good, bad = bench.launch("sleep 0.2"), bench.launch("sleep 0.1; exit 2")
     assert bench.run("wait", good, bad).returncode == 1
@@ -52,7 +52,7 @@ def test_wait_sleeps_while_its_tasks_run(bench: Bench) -> None:
     )
     wait_until(lambda: _is_waiting(waiter.pid), "`wait` to sleep")
     pids = [waiter.pid, *(bench.keeper(task) for task in tasks), *(bench.process(task, "witness") for task in tasks)]
-    # Soon after the start, a keeper loads the code that it needs for the end of its task. Then it sleeps.
+    # Soon after the start, a keeper loads the code that it needs at the end of its task. Then it sleeps.
     wait_until(lambda: time.monotonic() > launched + 0.5)
     before = [_switches(pid) for pid in pids]
     until = time.monotonic() + 1
@@ -62,7 +62,7 @@ def test_wait_sleeps_while_its_tasks_run(bench: Bench) -> None:
 
 
 def _is_waiting(pid: int) -> bool:
-    """Return whether a process sleeps in poll(), with a done FIFO open."""
+    """Return whether a process sleeps in poll() and has the FIFO open by which a keeper reports the end of its task."""
     state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return state == "S" and any(path.endswith("/done") for path in open_files(pid))
 
@@ -73,7 +73,7 @@ def _switches(pid: int) -> int:
 
 
 def test_wait_accepts_more_tasks_than_open_files_are_allowed(bench: Bench) -> None:
-    """With a limit of 256 open files, `wait` returns the endings of 300 tasks."""
+    """With a limit of 256 open files, `wait` can still wait for 300 tasks."""
     script = (
         "from outlive import Outlive\n"
         "o = Outlive()\n"
@@ -100,7 +100,10 @@ def test_wait_accepts_more_tasks_than_open_files_are_allowed(bench: Bench) -> No
 
 
 def test_wait_until_returns_at_a_matching_line(bench: Bench) -> None:
-    """The exit code is 1 if the task ends without the line, 4 after the timeout and 2 for an invalid pattern."""
+    """`wait --until` returns when a line matches.
+
+    It exits with 1 if the task ends without the line, with 4 after the timeout, and with 2 for an invalid pattern.
+    """
     task = bench.launch("echo begin; sleep 0.2; printf 'listening on 8080'; sleep 30")
     done = bench.run("wait", task, "--until", r"listening on \d+")
     assert (done.returncode, done.stdout.strip()) == (0, "listening on 8080")
@@ -111,14 +114,14 @@ def test_wait_until_returns_at_a_matching_line(bench: Bench) -> None:
 
 
 def test_wait_until_keeps_its_timeout_when_a_pattern_takes_exponential_time(bench: Bench) -> None:
-    """`wait --until` exits with 4 at its timeout, as for any pattern that is not found in time."""
+    """If a pattern takes exponential time, `wait --until` still exits with 4 at its timeout."""
     task = bench.launch("echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!; sleep 60")
     wait_until(lambda: bench.ok("output", task))
     assert bench.run("wait", task, "--until", "(a+)+$", "--timeout", "200ms").returncode == 4
 
 
 def test_output_pages_together_are_the_whole_output(bench: Bench) -> None:
-    """The pages make up the output if each call passes the `next` of the call before as its `--since`.
+    """If each call of `output` begins with the `next` of the call before, the pages together are the whole output.
 
     Row 43 of the acceptance scenarios.
     """
@@ -149,7 +152,7 @@ def test_tail_prints_the_last_lines(bench: Bench) -> None:
 
 
 def test_output_prints_bytes_that_are_not_text_unchanged(bench: Bench) -> None:
-    """Only JSON output replaces bytes that are not UTF-8."""
+    """`output` prints bytes that are not text unchanged. Only JSON output replaces them."""
     task = bench.launch(r"printf '\377\376\000ok\n'")
     bench.ok("wait", task)
     raw = subprocess.run(
@@ -160,7 +163,7 @@ def test_output_prints_bytes_that_are_not_text_unchanged(bench: Bench) -> None:
 
 
 def test_large_output_keeps_its_beginning_and_end_up_to_the_cap(bench: Bench) -> None:
-    """The middle of the file is deallocated, and the number of dropped bytes is shown."""
+    """If a large output exceeds the cap, its middle is removed, and the number of removed bytes is shown."""
     task = bench.launch("seq 1 3000000", "--max-output", "256K")
     bench.ok("wait", task)
     shown = bench.show(task)["output"]
@@ -179,7 +182,7 @@ def test_large_output_keeps_its_beginning_and_end_up_to_the_cap(bench: Bench) ->
 
 
 def test_output_stays_near_its_cap_while_the_command_writes(bench: Bench) -> None:
-    """After 200 MB were written, the file occupies less than 150 MB, and after the end no more than its cap."""
+    """While a command writes 200 MB, its file occupies less than 150 MB, and at the end no more than its cap."""
     task = bench.launch("yes 0123456789012345678901234567890123456789", "--max-output", "1M")
     path = bench.files(task).output
     wait_until(lambda: os.stat(path).st_size > 200 << 20, "200 MB of output")
@@ -189,14 +192,14 @@ def test_output_stays_near_its_cap_while_the_command_writes(bench: Bench) -> Non
 
 
 def test_output_is_marked_as_truncated_when_its_command_truncates_it(bench: Bench) -> None:
-    """The mark is set when, for example, `tee /dev/stderr` opens the output file again and truncates it."""
+    """If a command truncates its own output file, the output is marked as truncated. `tee /dev/stderr` does so."""
     task = bench.launch("seq 1 20000; sleep 0.6; echo x | tee /dev/stderr >/dev/null; sleep 0.6")
     bench.ok("wait", task)
     assert bench.show(task)["output"]["truncated"] is True
 
 
 def test_escape_sequences_are_removed_on_a_terminal(bench: Bench) -> None:
-    """Only `output --raw` prints escape sequences of a task to a terminal."""
+    """On a terminal, escape sequences of a task are removed. Only `output --raw` prints them."""
     task = bench.launch(r"printf 'a\033[31mb\033]0;title\007c\n'")
     bench.ok("wait", task)
     assert _on_a_terminal(bench, "output", task) == "abc"
@@ -217,7 +220,7 @@ def _on_a_terminal(bench: Bench, *words: str) -> str:
 
 
 def test_list_shows_the_tasks_of_this_project(bench: Bench) -> None:
-    """The newest task is first, and options filter by state, session, group, number and age."""
+    """`list` shows the tasks of this project, newest first. Options select by state, session, group, number and age."""
     elsewhere = bench.root / "elsewhere"
     elsewhere.mkdir()
     old = bench.launch("true", "--group", "g")
@@ -239,7 +242,7 @@ def test_list_shows_the_tasks_of_this_project(bench: Bench) -> None:
 
 
 def test_growing_output_is_not_marked_as_truncated(tmp_path: Path) -> None:
-    """A command that writes between two measurements of its output file has not truncated the file."""
+    """An output that grows while its size is measured is not marked as truncated."""
     fd = os.open(tmp_path / "output", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     record_fd = record.preallocate(str(tmp_path / "record"))
     watch = OutputCap(str(tmp_path), fd, record_fd, cap=1 << 20, can_punch=True)

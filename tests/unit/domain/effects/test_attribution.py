@@ -1,4 +1,4 @@
-"""Attributing changes to the task, to other processes, or to no process if the author is unknown."""
+"""Which changes are attributed to the task, which to other processes, and which to neither."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ def test_comparison_is_the_same_after_it_was_stored(found: Comparison) -> None:
 
 @given(st.integers(0, 200), COMPARISON)
 def test_torn_comparison_is_read_as_none(cut: int, found: Comparison) -> None:
-    """A comparison whose text was cut anywhere is read as None."""
+    """A stored comparison whose text was cut anywhere is read as None."""
     kept = to_json(found)
     assert from_json(kept[: max(0, len(kept) - 1 - cut)]) is None
 
 
 def test_change_is_not_unattributed_when_the_task_was_seen_making_it() -> None:
-    """A file that the task was seen changing is not listed as changed by other processes."""
+    """A file that the task was observed to change is not listed as changed by other processes."""
     found = with_comparisons(Effects(level="observed", changed=("/r/a",)), [comparison("a", "b")], None)
     assert [each.path for each in found.unattributed or ()] == ["/r/b"]
     assert found.unattributed_in_all == 1
 
 
 def test_unattributed_is_unknown_without_a_comparison() -> None:
-    """`unattributed` is None without a comparison, and empty if nothing differs."""
+    """Without a comparison, `unattributed` is None. If the comparison found no difference, it is empty."""
     assert with_comparisons(Effects(level="observed"), [], None).unattributed is None
     assert with_comparisons(Effects(level="observed"), [comparison()], None).unattributed == ()
     assert with_comparisons(Effects(), [], None).level == "unknown"
@@ -75,7 +75,7 @@ def test_unattributed_is_unknown_without_a_comparison() -> None:
 
 
 def test_summary_counts_all_files_of_a_list_that_was_cut() -> None:
-    """The summary names a few of the 1,000 changed files and gives the number of all."""
+    """Of 1,000 changed files, the summary names a few and says how many there are."""
     many = comparison("a", "b", "c", "d", "e", counts={"changed": 1000})
     words = summary_of(with_comparisons(Effects(level="observed"), [many], None), NOW)
     assert "1,000 files changed by somebody else, or unseen: /r/a, /r/b, /r/c and 997 more" in words
@@ -95,7 +95,7 @@ def test_unattributed_names_tracked_files_first() -> None:
 
 
 def test_summary_says_how_sure_it_is_when_a_comparison_found_nothing() -> None:
-    """Tracked files are called "as before" only if the snapshot was in time."""
+    """If a comparison found no change and the snapshot was in time, the summary says that files are as before."""
     assert summary_of(with_comparisons(Effects(), [comparison()], None), NOW).startswith(
         "the tracked files are as before"
     )
@@ -104,7 +104,7 @@ def test_summary_says_how_sure_it_is_when_a_comparison_found_nothing() -> None:
 
 
 def test_summary_says_how_sure_it_is_when_watching_found_nothing() -> None:
-    """Tracked files are called untouched only if the snapshot was in time."""
+    """If a watch found no change and the snapshot was in time, the summary says that files are untouched."""
     watched = Effects(level="watched")
     assert summary_of(with_comparisons(watched, [comparison()], None), NOW).startswith("no tracked file was touched")
     late = summary_of(with_comparisons(watched, [comparison(late=True)], None), NOW)
@@ -112,7 +112,7 @@ def test_summary_says_how_sure_it_is_when_watching_found_nothing() -> None:
 
 
 def test_files_of_a_restored_directory_are_not_unattributed() -> None:
-    """Files that return with a directory are not attributed to other processes if the task moved the directory.
+    """If the task moved a directory away and back, files in it are not attributed to other processes.
 
     The first snapshot was taken while the directory was away. A changed file in the directory is still listed.
     """
@@ -130,18 +130,18 @@ def quick(git: GitState | None, **fields: object) -> Snapshot:
 
 
 def moved_unseen(seen: str, then: GitState, now: GitState) -> str | None:
-    """Return the message about parts of git that moved, except for those in `seen`.
+    """Return the message about parts of git that moved.
 
-    `seen` names the parts that were observed, separated by commas.
+    `seen` names, separated by commas, the parts that the task was observed to move.
     """
     parts = tuple((NOW, what, "git") for what in seen.split(", ") if what)
     return with_comparisons(Effects(level="observed", git=parts), [], (quick(then), quick(now))).moved
 
 
 def test_observed_part_of_git_explains_only_its_own_change() -> None:
-    """A new HEAD is not attributed to a task that only wrote the index.
+    """If the task only wrote the index, a new HEAD is not attributed to it.
 
-    A move of one branch is not attributed to a task that moved another branch.
+    The same holds for a move of another branch.
     """
     main = git_state(branch="refs/heads/main", head="a" * 40, refs={"refs/heads/main": "a", "refs/remotes/o/x": "a"})
     later = main.but(head="b" * 40, refs={"refs/heads/main": "b", "refs/remotes/o/x": "b"}, config="new")
@@ -166,9 +166,9 @@ def test_observed_part_of_git_explains_only_its_own_change() -> None:
 
 
 def test_removed_ref_is_explained_when_packed_refs_was_written() -> None:
-    """If the task wrote `packed-refs`, a removed ref is attributed to the task, but a ref with a new value is not.
+    """If the task wrote `packed-refs`, a removed ref is attributed to it, but not a ref with a new value.
 
-    Git names only `packed-refs` when it removes a packed ref, and it never packs a new value.
+    Git writes only `packed-refs` when it removes a packed ref, and it never packs a new value.
     """
     main = git_state(branch="refs/heads/main", head="a" * 40, refs={"refs/heads/main": "a", "refs/remotes/o/x": "a"})
     gone = main.but(refs={"refs/heads/main": "a"})
@@ -181,7 +181,7 @@ def test_removed_ref_is_explained_when_packed_refs_was_written() -> None:
 
 
 def test_unreadable_refs_are_explained_by_any_observed_ref() -> None:
-    """If refs cannot be read, their change is attributed to the task if the task moved any ref."""
+    """If refs cannot be read, their change is attributed to the task if the task was observed to move any ref."""
     unread = git_state(refs=None, refs_mark="1")
     assert (
         moved_unseen("index", unread, unread.but(refs_mark="2")) == "refs moved while it ran; which ones cannot be read"
@@ -190,7 +190,7 @@ def test_unreadable_refs_are_explained_by_any_observed_ref() -> None:
 
 
 def test_missing_repository_is_not_unattributed_when_the_task_removed_it() -> None:
-    """A repository or directory that the task removed is not reported as moved by other processes."""
+    """A repository or directory that the task removed is not reported as moved by another process."""
     assert moved_unseen("HEAD", git_state(), git_state().but(identity="")) is None
     assert moved_unseen("", git_state(), git_state().but(identity="")) == "the repository it ran in is gone"
     looks = quick(git_state()), quick(git_state(), is_present=False)
@@ -200,9 +200,9 @@ def test_missing_repository_is_not_unattributed_when_the_task_removed_it() -> No
 
 @pytest.mark.parametrize("now", [None, "", "another"], ids=["gone", "gone to pieces", "another"])
 def test_replaced_repository_is_not_unattributed_when_the_task_moved_it_whole(now: str | None) -> None:
-    """The replacement is attributed to a task that moved the git directory, a directory above it, or the `.git` file.
+    """If a git directory was replaced, this is attributed to a task that moved it, a parent, or the `.git` file.
 
-    In this case the journal names no single part of git.
+    The record of the task then names no single part of git.
     """
     looks = quick(git_state()), quick(None if now is None else git_state().but(identity=now))
     for moved in ("/r/.git", "/r", "/r/sub", "/r/.gitignore"):
@@ -216,7 +216,7 @@ def test_replaced_repository_is_not_unattributed_when_the_task_moved_it_whole(no
 
 
 def test_stash_depth_is_reported_unless_the_task_was_seen_stashing() -> None:
-    """A new depth of the stash is reported, unless the task changed that stash."""
+    """A changed number of stashes is reported, unless the task was observed to change the stash."""
     deeper = comparison(stash=Move(name="stash", before="", after="a"), stash_depth=(0, 1))
     in_none = with_comparisons(Effects(level="observed"), [deeper], None)
     assert in_none.moved == "the stash of /r went from 0 to 1", "the repository of the stash is not named"
@@ -235,7 +235,7 @@ def test_stash_depth_is_reported_unless_the_task_was_seen_stashing() -> None:
 
 
 def test_stash_of_a_submodule_is_not_reported_when_the_task_was_seen_stashing_there() -> None:
-    """If the task stashed in a submodule, the submodule's stash is attributed to the task.
+    """If the task stashed in a submodule, the new stash of this submodule is attributed to the task.
 
     The submodule's name differs from its path, and its git directory is inside that of the outer repository.
     """
@@ -247,7 +247,7 @@ def test_stash_of_a_submodule_is_not_reported_when_the_task_was_seen_stashing_th
 
 
 def test_moves_in_a_further_repository_are_reported_unless_they_were_seen() -> None:
-    """HEAD, branches, tags and configuration are reported with the repository's path.
+    """Moves of HEAD, branches and tags in another repository are reported with its path, unless the task made them.
 
     Refs that worktrees share are reported once.
     """
@@ -271,7 +271,7 @@ def test_moves_in_a_further_repository_are_reported_unless_they_were_seen() -> N
 
 
 def test_branches_tags_and_worktrees_are_reported_unless_they_were_seen() -> None:
-    """The message names refs that were added, moved or removed.
+    """Branches, tags and worktrees that were added, moved or removed are reported, unless the task did it.
 
     The branch of HEAD is reported as HEAD.
     """
@@ -291,7 +291,7 @@ def test_branches_tags_and_worktrees_are_reported_unless_they_were_seen() -> Non
 
 
 def test_files_of_a_further_repository_are_named_with_their_whole_path() -> None:
-    """A file of another repository is not confused with a file of the project."""
+    """A file of another repository is named with its whole path, so that it is not taken for one of the project."""
     looks = quick(git_state(top="/r")), quick(git_state(top="/r"))
     found = with_comparisons(Effects(level="observed"), [comparison("a"), comparison("a", top="/s")], looks)
     assert "2 files changed by somebody else, or unseen: a, /s/a" in summary_of(found, NOW)
@@ -304,7 +304,10 @@ def test_files_of_a_further_repository_are_named_with_their_whole_path() -> None
 
 
 def test_moves_in_a_further_repository_are_drift_as_in_the_first_one() -> None:
-    """A new commit, branch, remote branch or configuration is drift. A new tag is not."""
+    """In another repository, too, a new commit, branch, remote branch or configuration is reported.
+
+    A new tag is not.
+    """
     looks = quick(git_state(refs={})), quick(git_state(refs={}))
     head, main = Move(name="HEAD", before="a", after="b"), Move(name="refs/heads/main", before="a", after="b")
     side, tag = Move(name="branch", before="refs/heads/main", after=""), Move(name="refs/tags/v1", before="", after="c")
@@ -325,7 +328,7 @@ def test_moves_in_a_further_repository_are_drift_as_in_the_first_one() -> None:
 
 
 def test_summary_separates_rewritten_files_from_changed_ones() -> None:
-    """A file that was saved with the same content is not counted as changed."""
+    """A file that was saved with the same content is counted as rewritten, and not as changed."""
     same, unsure = PathChange(path="b", how="rewritten"), PathChange(path="c", how="touched")
     a = PathChange(path="a", how="changed")
     for paths, counts, told in (

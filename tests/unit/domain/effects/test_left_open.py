@@ -1,4 +1,4 @@
-"""Comparing a path that an ended task left changed with its present state."""
+"""Comparing the present state of a path with the state in which an ended task left it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEFT = LeftPath(
     [("f2", True, 1), ("f1", False, 1), ("?", True, 1), ("f3", False, 2)],
 )
 def test_left_path_reads_the_file_once_when_the_first_check_decides(now: str, is_left: bool, looks: int) -> None:
-    """A second check, which reads the file again, is made only if the first check does not decide.
+    """If the first check decides whether a file is still as the task left it, the file is not read a second time.
 
     A failed task may have left thousands of files changed.
     """

@@ -1,4 +1,4 @@
-"""The states of child sessions and commands that a client runs itself, decided from repeated checks."""
+"""The states of child sessions, and of commands that a client itself runs in the background, after repeated checks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ GRACE_S = 60.0
 
 
 def at(seconds: float, boot: str = "b1") -> str:
-    """Return a time in the form of a tick."""
+    """Return a time in the form in which checks are recorded."""
     return f"{boot} {round(seconds * 1e6)}"
 
 
 def states(*looks: tuple[float, Sight]) -> list[str]:
-    """Return the state of a running child session after each check. A check has a time in seconds and a result."""
+    """Return the state of a running child session after each check. A check is a time in seconds and a result."""
     found = Looks(state="running")
     known: list[str] = []
     for second, sight in looks:
@@ -61,16 +61,16 @@ LONG = PATIENCE * GRACE_S
 def test_child_session_is_lost_only_after_two_checks_and_a_grace_period(
     looks: list[tuple[float, Sight]], expected: list[str]
 ) -> None:
-    """Checks at the same time count once, a check without a result proves nothing, and a success resets the count.
+    """A child session is lost after two checks that did not find it, with the grace period between them.
 
-    A child session is lost after two checks that did not find it, with the grace period between them.
+    Checks at the same time count once. A check without a result proves nothing, and a success begins the count anew.
     """
     assert states(*looks) == expected
 
 
 @pytest.mark.parametrize("sight", [A, X])
 def test_grace_period_begins_again_when_its_start_cannot_be_compared(sight: Sight) -> None:
-    """If the earlier tick is of another boot or from the future, the present check counts as the first check."""
+    """If the time of the first check is of another boot or in the future, the present check counts as the first."""
     for now in (at(9_999, "b2"), at(1)):
         found = look_again(look_again(Looks(state="running"), sight, at(100), GRACE_S), sight, now, GRACE_S)
         assert found.state == "unknown"
@@ -78,7 +78,7 @@ def test_grace_period_begins_again_when_its_start_cannot_be_compared(sight: Sigh
 
 
 def test_restarted_keeps_a_tick_that_can_be_compared() -> None:
-    """The earlier tick is kept if it is of this boot and not in the future."""
+    """The time of the first check is kept if it is of this boot and not in the future."""
     assert restarted(at(1), at(2)) == at(1)
     assert restarted(None, at(2)) == at(2)
     assert restarted(at(1, "b0"), at(2)) == at(2)
@@ -86,7 +86,7 @@ def test_restarted_keeps_a_tick_that_can_be_compared() -> None:
 
 
 def test_second_check_is_needed_even_without_a_grace_period() -> None:
-    """After one check, the child session is unknown and not lost, even with a grace period of 0 s."""
+    """After one check that did not find it, a child session is not lost, even with a grace period of 0 s."""
     first = look_again(Looks(state="running"), A, at(1), 0.0)
     assert first.state == "unknown"
     assert look_again(first, A, at(2), 0.0).state == "lost"

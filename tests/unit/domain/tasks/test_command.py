@@ -1,4 +1,4 @@
-"""A command: its arguments, and the text by which a person recognises it."""
+"""A command: its arguments, and the text that shows the command to a person."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from outlive.domain.tasks.command import (
 )
 
 some = settings(max_examples=20, deadline=None)
-# A program can receive any bytes but NUL. Python decodes them with surrogate escapes.
+# A program can receive any byte but NUL. Python decodes other bytes than UTF-8 as surrogates.
 words = st.binary(max_size=12).map(lambda raw: raw.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
 
 
 @some
 @given(st.lists(words, max_size=4), words.filter(bool))
 def test_text_of_a_command_is_read_by_a_shell_as_its_arguments(rest: list[str], first: str) -> None:
-    """A shell gets the same arguments from the quoted text, even if they contain bytes that are no UTF-8."""
+    """If a shell reads the quoted text of a command, it gets the same arguments, even with bytes that are not UTF-8."""
     command = from_argv([first, *rest])
     assert command.argv == (first, *rest)
     assert shlex.split(command.text) == [first, *rest]
@@ -43,14 +43,14 @@ def test_quote_gives_the_same_result_as_shlex(word: str) -> None:
 
 
 def test_quote_agrees_with_shlex_for_every_printable_character() -> None:
-    """Each character is tested alone, in a word and after a quote."""
+    """`quote` and `shlex.quote` agree for every printable character: alone, in a word and after a quote."""
     for letter in string.printable:
         for word in (letter, f"a{letter}b", f"'{letter}"):
             assert quote(word) == shlex.quote(word)
 
 
 def test_shell_text_is_kept_as_it_was_typed() -> None:
-    """The shell gets the text unchanged, and the record shows it unchanged."""
+    """A shell text is run and recorded as it was typed."""
     command = from_shell_text("  a && b | c > 'd e'\n")
     assert command.argv == ("/bin/sh", "-c", "  a && b | c > 'd e'\n")
     assert command.text == "  a && b | c > 'd e'\n"
@@ -58,20 +58,20 @@ def test_shell_text_is_kept_as_it_was_typed() -> None:
 
 @pytest.mark.parametrize("argv", [[], [""], ["", "x"]])
 def test_from_argv_refuses_a_missing_program(argv: list[str]) -> None:
-    """The error is raised before anything is recorded."""
+    """`from_argv` refuses arguments without a program, before anything is recorded."""
     with pytest.raises(UserError, match="no command"):
         from_argv(argv)
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t "])
 def test_from_shell_text_refuses_a_blank_text(text: str) -> None:
-    """A blank text is refused, because a shell would run it successfully without doing anything."""
+    """`from_shell_text` refuses a blank text. A shell would do nothing and report success."""
     with pytest.raises(UserError, match="no command"):
         from_shell_text(text)
 
 
 def test_a_nul_byte_is_refused() -> None:
-    """An argument with a NUL byte is refused, because the kernel ends an argument at a NUL byte."""
+    """An argument with a NUL byte is refused, because the kernel would end the argument there."""
     with pytest.raises(UserError, match="NUL"):
         from_argv(["echo", "a\0b"])
     with pytest.raises(UserError, match="NUL"):
@@ -80,7 +80,7 @@ def test_a_nul_byte_is_refused() -> None:
 
 @pytest.mark.parametrize("letter", ["a", "é", "\udcff"])
 def test_an_argument_longer_than_the_kernel_takes_is_refused(letter: str) -> None:
-    """An argument of more than 131,072 bytes, with its final NUL, is refused, because the kernel does not take it."""
+    """An argument that is longer than the kernel accepts is refused. The limit is 131,072 bytes with the final NUL."""
     size = len(letter.encode("utf-8", "surrogateescape"))
     longest = letter * (131_071 // size)
     assert from_argv(["echo", longest]).argv[1] == longest
@@ -96,14 +96,17 @@ def test_empty_argument_is_kept() -> None:
 
 
 def test_check_environment_splits_at_the_first_equals_sign() -> None:
-    """The value begins after the first equals sign. If a name is set twice, the last value counts."""
+    """In `--env NAME=VALUE`, the value begins after the first equals sign.
+
+    If a name is set twice, the last value counts.
+    """
     assert check_environment(["A=1", "B=x=y", "C=", "A=2"]) == {"A": "2", "B": "x=y", "C": ""}
     assert check_environment([]) == {}
 
 
 @pytest.mark.parametrize("pair", ["A", "=1", "", "A=\0", "A\0=1"])
 def test_a_bad_environment_setting_is_refused_without_its_value(pair: str) -> None:
-    """The error names only the variable, because the value may be a secret."""
+    """An invalid `--env` is refused. The error names only the variable, because the value may be a secret."""
     with pytest.raises(UserError) as refusal:
         check_environment([pair])
     assert refusal.value.hint == "write it as NAME=VALUE"
@@ -116,7 +119,7 @@ def test_a_bad_environment_setting_is_refused_without_its_value(pair: str) -> No
     "wrong", [{"A=B": "hunter2"}, {"": "hunter2"}, {"A\0": "hunter2"}, {"A": "hunter2\0"}, {"A": "\ud800hunter2"}]
 )
 def test_check_variables_refuses_names_with_an_equals_sign_and_nul_bytes(wrong: dict[str, str]) -> None:
-    """Such variables are refused, and the error does not contain the value, which may be a secret."""
+    """Names with an equals sign, and values with a NUL byte, are refused. The error does not show the value."""
     with pytest.raises(UserError) as refusal:
         check_variables(wrong)
     assert "hunter2" not in refusal.value.message
@@ -124,7 +127,7 @@ def test_check_variables_refuses_names_with_an_equals_sign_and_nul_bytes(wrong: 
 
 
 def test_check_variables_refuses_names_and_values_that_are_not_strings() -> None:
-    """Such variables are refused, because the value `None`, for example, would become the text "None"."""
+    """Names and values that are not strings are refused. `None`, for example, would become the text "None"."""
     for wrong in ({"A": None}, {"A": 1}, {1: "A"}):
         with pytest.raises(UserError):
             check_variables(wrong)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The table of allowed state transitions is that of the design."""
+"""The table of allowed changes of a task's state."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ALLOWED = {("queued", "running")} | {
 
 
 def test_transitions_are_those_of_the_design() -> None:
-    """A queued task may run or end without success. A running task may end in any way."""
+    """A queued task may run, or end without success. A running task may end in any way."""
     assert {(before, after) for before, afters in MOVES.items() for after in afters} == ALLOWED
 
 
 def test_may_move_allows_only_the_transitions_of_the_table() -> None:
-    """No other transition is allowed, including those from a state to itself."""
+    """`may_move` allows only the changes in the table, and no change from a state to itself."""
     for before, after in itertools.product(STATES, STATES):
         assert may_move(before, after) == ((before, after) in ALLOWED), (before, after)
 
@@ -43,13 +43,13 @@ def test_no_transition_leaves_a_terminal_state(ending: str) -> None:
 
 @pytest.mark.parametrize("state", LIVE)
 def test_live_state_may_move_to_every_ending_but_success(state: str) -> None:
-    """Every live state may fail, time out, be cancelled or be lost."""
+    """A live state may change to every ending but success: failed, timed out, cancelled and lost."""
     assert not is_terminal(state)
     assert all(may_move(state, ending) for ending in ENDINGS - {"succeeded"})
 
 
 def test_every_state_is_either_live_or_terminal() -> None:
-    """Each state is in exactly one of the two lists, and in it only once."""
+    """Each state is either live or terminal."""
     assert set(STATES) == {"queued", "running"} | ENDINGS
     assert len(STATES) == len(set(STATES)) == len(LIVE) + len(TERMINAL)
 
@@ -62,5 +62,5 @@ def test_conditions_are_not_states() -> None:
 
 @pytest.mark.parametrize("unknown", ["", "done", "RUNNING", "stalled"])
 def test_may_move_refuses_unknown_states(unknown: str) -> None:
-    """No transition begins or ends at an unknown state."""
+    """`may_move` refuses states that do not exist."""
     assert not any(may_move(unknown, state) or may_move(state, unknown) for state in STATES)

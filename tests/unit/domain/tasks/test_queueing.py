@@ -1,6 +1,7 @@
-"""The order of waiting tasks: dependencies first, then the queue of each claim.
+"""The order of waiting tasks.
 
-A claim is a lock, or one of a limited number of slots.
+A task waits for its dependencies first, and then for its claims, each of which has a queue. A claim is a lock, or one
+of a limited number of slots.
 """
 
 from __future__ import annotations
@@ -22,30 +23,30 @@ def holders(count: int) -> tuple[Holder, ...]:
 
 
 def obstacles(**changes: Any) -> Obstacles:
-    """Return the obstacles of a task, by default none."""
+    """Return the obstacles of a task. Without arguments, there are none."""
     return Obstacles(attempt=attempt(ticket=7), claims=(), pending=(), failed=(), ahead=()).but(**changes)
 
 
 def test_task_may_begin_when_there_are_no_obstacles() -> None:
-    """The turn of a task without obstacles has come."""
+    """A task without obstacles may begin."""
     assert plan_turn(obstacles()).has_come
 
 
 def test_task_is_refused_when_a_dependency_has_failed() -> None:
-    """The task is refused at once, and does not wait for its other dependencies."""
+    """If a dependency has failed, the task is refused at once, and does not wait for other dependencies."""
     turn = plan_turn(obstacles(failed=(("tbad", "failed"),), pending=holders(2)))
     assert turn.refused == "it was to run after task tbad, which is failed"
     assert not turn.has_come
 
 
 def test_waiting_task_wakes_when_any_dependency_ends() -> None:
-    """The task wakes early, because the dependency that ends first may have failed."""
+    """A task that waits for several dependencies wakes when any of them ends, because this one may have failed."""
     turn = plan_turn(obstacles(pending=holders(3), claims=(Claim(name="l", room=1),), ahead=(holders(1),)))
     assert (turn.must_end, turn.how_many) == (holders(3), 1)
 
 
 def test_task_joins_the_queue_only_when_its_dependencies_are_met() -> None:
-    """A task that waits for dependencies must not delay the tasks behind it."""
+    """A task joins the queue only when its dependencies have ended. Until then, it does not delay other tasks."""
     turn = plan_turn(obstacles(attempt=attempt(ticket=None), claims=(Claim(name="l", room=1),), ahead=((),)))
     assert turn.should_join
     assert not turn.has_come
@@ -54,7 +55,7 @@ def test_task_joins_the_queue_only_when_its_dependencies_are_met() -> None:
 @given(room=st.integers(1, 6), ahead=st.integers(0, 9))
 @settings(max_examples=40, deadline=None)
 def test_task_wakes_when_its_claim_has_a_free_place(room: int, ahead: int) -> None:
-    """A task wakes when enough earlier tasks have ended to free one place."""
+    """A task wakes when one of the tasks that have its slot or lock ends."""
     turn = plan_turn(obstacles(claims=(Claim(name="s", room=room),), ahead=(holders(ahead),)))
     if ahead < room:
         assert turn.has_come
@@ -64,7 +65,7 @@ def test_task_wakes_when_its_claim_has_a_free_place(room: int, ahead: int) -> No
 
 
 def test_task_waits_until_the_task_before_it_in_the_queue_has_begun() -> None:
-    """Tasks begin in the order of the queue, even if there are free places for both tasks."""
+    """A task waits until the task before it in the queue has begun, even if there are free slots for both."""
     line = (*holders(1), *(holder.but(has_begun=False) for holder in holders(3)[1:]))
     turn = plan_turn(obstacles(claims=(Claim(name="s", room=9),), ahead=(line,)))
     assert turn.must_begin == line[-1]
@@ -72,14 +73,14 @@ def test_task_waits_until_the_task_before_it_in_the_queue_has_begun() -> None:
 
 
 def test_task_waits_until_every_claim_has_a_free_place() -> None:
-    """The task waits for the first claim without a free place, and then checks the other claims again."""
+    """A task waits until each of its claims has a free place, and then checks all of them again."""
     claims = (Claim(name="a", room=2), Claim(name="b", room=1))
     turn = plan_turn(obstacles(claims=claims, ahead=(holders(1), holders(3))))
     assert turn.how_many == 3
 
 
 def test_claims_are_read_from_text() -> None:
-    """A name may contain an equals sign. Slots and locks have separate names."""
+    """The text of a claim may contain an equals sign. A slot and a lock may have the same name."""
     assert slots("a=b=3") == Claim(name="slots:a=b", room=3)
     assert lock("x") == Claim(name="lock:x", room=1)
 

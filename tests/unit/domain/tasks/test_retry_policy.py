@@ -1,4 +1,4 @@
-"""Automatic retries: for which endings, and after which delay."""
+"""Automatic retries: after which endings a task is tried again, and after which delay."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from outlive.domain.tasks.retry_policy import is_worth_retrying, retry_delay
 def test_is_worth_retrying_only_for_failures_and_time_limits_of_the_command(
     state: str, reason: str | None, *, worth: bool
 ) -> None:
-    """Failures of the command and its time limits are retried, but a cancelled task, for example, is not."""
+    """A task is tried again after a failure or a time limit, and not after a cancel, for example."""
     verdict = Verdict(state=state, exit_code=None, signal=None, reason=reason, detail=None)  # type: ignore[arg-type]
     assert is_worth_retrying(verdict) == worth
 
 
 def test_retry_delay_doubles_up_to_five_minutes() -> None:
-    """Even a very large number of attempts raises no overflow error."""
+    """The delay doubles with each attempt, up to five minutes. A very large number of attempts raises no error."""
     delays = [retry_delay(before) for before in (0, 1, 2, 3, 8, 9, 100)]
     assert delays == [timedelta(seconds=s) for s in (1, 2, 4, 8, 256, 300, 300)]

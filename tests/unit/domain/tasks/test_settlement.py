@@ -1,4 +1,4 @@
-"""Evidence, verdict and settlement: pure functions with the same result in every process."""
+"""How evidence decides the ending of an attempt. The functions are pure, and give every process the same result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def settlement(
 
 
 def is_owed(policy: str, state: str) -> bool:
-    """Return whether a policy requests a notice for an ending state."""
+    """Return whether the option `--notify` requests a notice for this ending."""
     return {"all": True, "end": True, "output": True, "failure": state != "succeeded", "never": False}[policy]
 
 
@@ -61,7 +61,7 @@ def is_owed(policy: str, state: str) -> bool:
 @some
 @given(st.data())
 def test_attempt_ends_once_whatever_the_order_of_evidence(data: st.DataObject) -> None:
-    """Only the first settlement is an allowed transition. Later settlements are refused."""
+    """An attempt ends once, in whatever order evidence comes. Every settlement after the first is refused."""
     state = data.draw(st.sampled_from(sorted(MOVES)))
     steps = data.draw(st.lists(st.tuples(evidence_while[state], st.none() | intents, remnants), min_size=1, max_size=4))
     ended = []
@@ -78,7 +78,7 @@ def test_attempt_ends_once_whatever_the_order_of_evidence(data: st.DataObject) -
 @some
 @given(any_evidence, st.none() | intents, st.integers(0, 3))
 def test_a_verdict_adds_nothing_to_what_was_seen(evidence: Evidence, intent: Intent | None, survivors: int) -> None:
-    """Exit code, signal and detail are copied from the evidence, or are None."""
+    """Exit code, signal and detail of an ending are those of the evidence, or None."""
     verdict = decide(evidence, intent, survivors)
     assert (verdict.exit_code, verdict.signal) == (evidence.exit_code, evidence.signal)
     assert verdict.detail == evidence.detail
@@ -90,7 +90,7 @@ def test_a_verdict_adds_nothing_to_what_was_seen(evidence: Evidence, intent: Int
 def test_only_exit_code_zero_without_an_intent_is_a_success(
     evidence: Evidence, intent: Intent | None, survivors: int
 ) -> None:
-    """The state is `succeeded` only after an exit with code 0 without an intent, such as a cancel."""
+    """An attempt succeeds only with exit code 0, and only if it was not, for example, cancelled."""
     verdict = decide(evidence, intent, survivors)
     deserved = evidence.kind == "exited" and evidence.exit_code == 0 and intent is None
     assert (verdict.state == "succeeded") == deserved
@@ -99,7 +99,7 @@ def test_only_exit_code_zero_without_an_intent_is_a_success(
 @some
 @given(any_evidence, intents, st.integers(1, 3))
 def test_intent_with_surviving_processes_is_a_failure(evidence: Evidence, intent: Intent, survivors: int) -> None:
-    """A cancel that left processes alive fails with the reason `cancel_incomplete`."""
+    """If a cancel left processes alive, the attempt fails with the reason `cancel_incomplete`."""
     verdict = decide(evidence, intent, survivors)
     assert verdict.state in ("failed", "lost")
     if verdict.state == "failed":
@@ -111,7 +111,7 @@ def test_intent_with_surviving_processes_is_a_failure(evidence: Evidence, intent
 def test_verdict_is_lost_only_when_the_end_was_not_seen(
     evidence: Evidence, intent: Intent | None, survivors: int
 ) -> None:
-    """If the end was not seen, the task is lost even if a cancel was requested, because endings are not guessed."""
+    """If no process saw the end, the task is lost, even if a cancel was requested."""
     assert (decide(evidence, intent, survivors).state == "lost") == (evidence.kind == "vanished")
 
 
@@ -125,7 +125,7 @@ def test_settlement_has_state_notice_and_retention_date(  # noqa: PLR0917 - the 
     left: tuple[LeftRunning, ...],
     now: datetime,
 ) -> None:
-    """Each settlement has these facts, and calls with the same arguments return the same settlement."""
+    """A settlement has a state, a notice and a deletion date. The same arguments always give the same settlement."""
     size = OutputSize(written=5, dropped=1, truncated=True)
 
     def plan() -> Settlement:
@@ -147,7 +147,7 @@ def test_settlement_has_state_notice_and_retention_date(  # noqa: PLR0917 - the 
 def test_notice_is_dismissed_when_the_policy_does_not_ask_for_it(
     asked: Launch, evidence: Evidence, intent: Intent | None
 ) -> None:
-    """Every ending has a notice. The policy decides only the state of the notice."""
+    """Every ending has a notice. If `--notify` does not ask for it, the notice is dismissed at once."""
     planned = settlement(evidence, intent, asked=asked)
     owed = is_owed(asked.notify, planned.verdict.state)
     assert planned.notice_state == ("pending" if owed else "dismissed")
@@ -167,7 +167,7 @@ def test_notice_is_dismissed_when_the_policy_does_not_ask_for_it(
 def test_notice_is_pending_for_the_endings_that_its_policy_names(
     policy: str, evidence: Evidence, intent: IntentKind | None, state: str
 ) -> None:
-    """The policy `failure` covers every ending except success, including `lost` and `timed_out`."""
+    """With `--notify failure`, every ending but success has a pending notice, even `lost` and `timed_out`."""
     wanted = None if intent is None else Intent(kind=intent, at=NOW)
     planned = settlement(evidence, wanted, asked=launch(notify=policy))
     assert planned.verdict.state == state
@@ -213,14 +213,14 @@ def test_notice_is_pending_for_the_endings_that_its_policy_names(
 def test_decide_returns_one_state_and_reason_for_evidence_and_intent(
     evidence: Evidence, intent: IntentKind | None, state: str, reason: str | None
 ) -> None:
-    """The examples have each kind of evidence and each kind of intent."""
+    """For each kind of evidence, with or without a cancel or timeout, `decide` returns one state and reason."""
     wanted = None if intent is None else Intent(kind=intent, at=NOW)
     verdict = decide(evidence, wanted)
     assert (verdict.state, verdict.reason) == (state, reason)
 
 
 def test_surviving_processes_do_not_change_a_normal_end() -> None:
-    """The ending is that of the command. The surviving processes are listed with it."""
+    """If a command ends by itself, processes that it left do not change the ending. They are listed with it."""
     left = (LeftRunning(pid=77, command="sleep 100"),)
     planned = settlement(exited(0), None, left)
     assert planned.verdict.state == "succeeded"
@@ -228,19 +228,19 @@ def test_surviving_processes_do_not_change_a_normal_end() -> None:
 
 
 def test_surviving_processes_make_a_cancelled_command_a_failure() -> None:
-    """The reason of the failure is `cancel_incomplete`."""
+    """If a cancelled command leaves processes alive, the attempt fails with the reason `cancel_incomplete`."""
     planned = settlement(exited(143), cancelled_by_person, (LeftRunning(pid=77, command="x"),))
     assert (planned.verdict.state, planned.verdict.reason) == ("failed", "cancel_incomplete")
 
 
 def test_notice_id_follows_from_task_attempt_and_kind() -> None:
-    """Two processes that settle the same ending compute the same notice id."""
+    """Two processes that settle the same ending compute the same id for its notice."""
     assert notice_id("t7k2m9q4", 1, "ended") == "nt7k2m9q401ended"
     assert notice_id("t7k2m9q4", 2, "input_required") == "nt7k2m9q402inputrequired"
 
 
 def test_notice_ids_of_different_endings_differ() -> None:
-    """No two attempts, tasks or kinds of notice share an id."""
+    """Notices of two attempts, tasks or kinds never have the same id."""
     names = {
         notice_id(task, number, kind)
         for task in ("t7k2m9q4", "t7k2m9q5", "tbcdfghj")

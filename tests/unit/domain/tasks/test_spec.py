@@ -26,13 +26,13 @@ FULL = launch(
 
 
 def test_a_launch_is_read_back_as_it_was_written() -> None:
-    """Every field is unchanged after it was written as JSON and read back."""
+    """A launch that is written as JSON and read back has the same value in every field."""
     assert launch_from_spec(json.loads(to_json(spec_of(FULL)))) == FULL
     assert launch_from_spec(json.loads(to_json(spec_of(launch())))) == launch()
 
 
 def test_an_older_and_a_newer_spec_can_be_read() -> None:
-    """A missing field has its default, and an unknown field is ignored."""
+    """A specification of another version can be read: a missing field has its default, an unknown one is ignored."""
     spec = json.loads(to_json(spec_of(launch())))
     for name in ("after", "claims", "touches", "retries", "idle_timeout", "queue_timeout"):
         del spec[name]

@@ -1,4 +1,4 @@
-"""The JSON of tasks and windows, with field names that other programs depend on."""
+"""The JSON of tasks and of their changed files. Other programs depend on the names of its fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from outlive.domain.text.sanitize import to_json
 from outlive.service.effects.effects import window_document
 from tests.unit.values import NOW, SECOND, attempt, launch
 
-# The example of the interface. Its names are promises: names may be added, but none may be renamed.
+# The example in the interface description. Names may be added to it, and none may be renamed.
 EXAMPLE = json.loads("""
 {"id": "t7k2m9q4", "description": "Stash fix and run tests expecting red",
  "command": "git stash push -- src && pytest; git stash pop", "argv": ["sh", "-c", "..."], "cwd": "/home/u/repo",
@@ -61,12 +61,12 @@ def shown(current: Attempt, *earlier: Attempt) -> dict[str, object]:
 
 
 def test_a_task_has_exactly_the_promised_fields() -> None:
-    """The JSON has the fields of the example in the interface description, and those that were added later."""
+    """The JSON of a task has the fields of the example in the interface description, and those added later."""
     assert set(shown(ended())) == set(EXAMPLE) | JOINED_SINCE
 
 
 def test_the_output_has_exactly_the_promised_fields() -> None:
-    """The output field has the promised names and the values of the output."""
+    """The field `output` has the names of the interface description and the values of the output."""
     output = shown(ended())["output"]
     assert output == {
         "path": "/state/output",
@@ -79,7 +79,7 @@ def test_the_output_has_exactly_the_promised_fields() -> None:
 
 
 def test_task_lists_every_attempt_and_takes_its_state_from_the_newest() -> None:
-    """The ending of the first attempt stays visible after a retry."""
+    """A task lists every attempt, and has the state of the newest one."""
     task = shown(ended(number=2), ended(state="failed", exit_code=3))
     attempts = task["attempts"]
     assert isinstance(attempts, list)
@@ -92,7 +92,7 @@ def test_task_lists_every_attempt_and_takes_its_state_from_the_newest() -> None:
 
 
 def test_task_has_its_scalar_fields_under_the_promised_names() -> None:
-    """Text, numbers and times of a task are shown in the promised form."""
+    """The text, numbers and times of a task have the names and forms of the interface description."""
     task = shown(ended(left_running=(LeftRunning(pid=77, command="sleep 9"),)))
     assert task["id"] == "t7k2m9q4"
     assert task["argv"] == ["make", "test"]
@@ -104,7 +104,7 @@ def test_task_has_its_scalar_fields_under_the_promised_names() -> None:
 
 
 def test_unknown_fields_of_a_task_are_null() -> None:
-    """An unknown field is null, because an empty object would mean that the field is known and empty."""
+    """A field whose value is not known is null. An empty object would mean that it is known and empty."""
     task = shown(attempt())
     for name in ("git", "effects", "lineage", "exit_code", "signal", "started_at", "settled_at"):
         assert task[name] is None
@@ -124,20 +124,23 @@ def test_unknown_fields_of_a_task_are_null() -> None:
     ],
 )
 def test_duration_of_a_task_is_null_when_it_is_not_known(current: Attempt, seconds: float | None) -> None:
-    """The duration needs a known start, and a known end unless the task still runs.
+    """The duration is null if the start is not known, if the end is not known, or if the clock was set back.
 
-    If the clock was set back, the duration is null and never negative.
+    While a task runs, its duration needs no end.
     """
     assert duration_s(current, NOW + 100 * SECOND) == seconds
 
 
 def window(*paths: str, scope: str = "/home/u/repo") -> Window:
-    """Return a window of 39.2 seconds."""
+    """Return a group of files that a task changed and restored after 39.2 seconds."""
     return Window(scope=scope, paths=paths, opened_at=NOW, closed_at=NOW + 39.2 * SECOND, by="git stash push")
 
 
 def test_window_has_exactly_the_promised_fields() -> None:
-    """The JSON adds the number of paths and whether the task left the window open."""
+    """The JSON of files that a task changed for a time has the fields of the interface description.
+
+    It also has the number of paths, and whether the task left them changed.
+    """
     joined = {"paths_in_all": 1, "paths_uncompared": 0, "left": False}
     assert window_document(window("/home/u/repo/src/a.py"), NOW) == WINDOW | joined
 
@@ -154,12 +157,12 @@ def test_window_has_exactly_the_promised_fields() -> None:
     ],
 )
 def test_path_of_a_window_is_relative_to_its_scope(scope: str, path: str, told: str) -> None:
-    """Paths below the scope are relative. The scope itself and paths outside of it are absolute."""
+    """Paths in the project are shown relative to it. The project itself and other paths are absolute."""
     assert window_document(window(path, scope=scope), NOW)["paths"] == [told]
 
 
 def test_folded_directories_of_a_window_are_relative_to_its_scope() -> None:
-    """Only the scope itself is shown with its absolute path."""
+    """Directories that stand for many paths are shown relative to the project. The project itself is absolute."""
     many = [f"/home/u/repo/src/{number}" for number in range(40)]
     assert window_document(window(*many), NOW)["paths_below"] == {"src/": 40}
     flat = [f"/home/u/repo/{number}" for number in range(40)]
@@ -167,7 +170,7 @@ def test_folded_directories_of_a_window_are_relative_to_its_scope() -> None:
 
 
 def test_history_has_state_changes_evidence_and_notices() -> None:
-    """`show` has every recorded state change, evidence, notice and delivery."""
+    """`show` has every recorded change of state, evidence, notice and delivery."""
     seen = Evidence(kind="exited", seen_by="witness", exit_code=0, at=NOW)
     told = NoticeRow(
         id="n1",

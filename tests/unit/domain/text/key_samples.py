@@ -8,7 +8,7 @@ from __future__ import annotations
 HEX, MIXED, UPPER = "0123456789abcdef", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7", "AB2CD3EF4GH5JK6L"
 BODY = (MIXED * 4)[:84]
 BASE64 = (MIXED + "/+") * 8
-# The prefix of a token, which stays visible, and the rest of the token.
+# The prefix of a token, which is not masked, and the rest of the token, which is.
 FORMATS = {
     **{f"gh{letter}_": BODY[:36] for letter in "oprsu"},
     "github_pat_": BODY[:22] + "_" + BODY[:59],

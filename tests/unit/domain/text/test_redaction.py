@@ -1,6 +1,6 @@
 """Secrets are masked in texts of many kinds, and ordinary text is not changed.
 
-The samples are no real secrets. They are put together at run time, so that no secret scanner reports this file.
+The samples are no real secrets. They are put together when the tests run, so that no secret scanner reports this file.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def missed(shown: dict[str, str]) -> dict[str, str]:
 
 
 def test_token_is_masked_in_every_kind_of_text() -> None:
-    """The kinds are commands, assignments, logs, JSON, YAML and URLs. The token's prefix stays visible."""
+    """A token is masked in commands, assignments, logs, JSON, YAML and URLs. Its prefix stays visible."""
     for setting in SETTINGS:
         assert not missed({setting.format(p + body): setting.format(p + MASK) for p, body in FORMATS.items()})
 
 
 def test_a_token_whose_end_is_missing_is_masked() -> None:
-    """A token is masked if an output that was cut inside the token has three quarters of it.
+    """If an output was cut inside a token, three quarters of the token are enough to mask it.
 
     Formats that are recognised by their exact length are left out.
     """
@@ -62,12 +62,15 @@ def test_a_token_whose_end_is_missing_is_masked() -> None:
 
 @pytest.mark.parametrize("secret", ["hunter2", "a1B2-c3D4_e5F6", HEX * 2])
 def test_value_is_masked_when_its_name_or_place_is_that_of_a_secret(secret: str) -> None:
-    """Only the secret is masked. The text around it stays."""
+    """A value is masked if its name or its place shows that it is a secret. The text around it stays."""
     assert not missed({text.format(secret, secret): text.format(MASK, MASK) for text in ASSIGNMENTS})
 
 
 def test_value_of_a_secret_environment_variable_is_masked_even_if_it_is_a_word() -> None:
-    """An ordinary word is masked too, because a weak password is still a secret."""
+    """The value of a secret environment variable is masked even if it is an ordinary word.
+
+    Weak passwords are secrets, too.
+    """
     for name in ("TOKEN", "DB_PASSWORD", "MY_APIKEY", "SECRET_KEY", "RSA_PRIVATE_KEY", "AWS_CREDENTIALS"):
         for secret in ("swordfish", "x", "SWORDFISH", "123456", "p,q(r)s", "a.b.c", "password"):
             assert redact(f"{name}={secret} make") == f"{name}={MASK} make"
@@ -75,7 +78,7 @@ def test_value_of_a_secret_environment_variable_is_masked_even_if_it_is_a_word()
 
 
 def test_quoted_secret_with_spaces_is_masked_whole() -> None:
-    """The secret is masked whether the quotes are around the value or around the whole assignment."""
+    """A secret with spaces is masked whole if quotes are around the value, or around the whole assignment."""
     assert redact("DB_PASSWORD='correct horse' make") == f"DB_PASSWORD='{MASK}' make"
     assert redact("env 'DB_PASSWORD=correct horse' make") == f"env 'DB_PASSWORD={MASK}' make"
     assert redact("sh -c 'DB_PASSWORD=correct make all'") == f"sh -c 'DB_PASSWORD={MASK} make all'"
@@ -102,13 +105,13 @@ def test_password_of_several_words_is_masked(secret: str) -> None:
 
 
 def test_netrc_password_is_masked_even_if_it_is_a_word() -> None:
-    """In a complete entry of a netrc file, a password with any characters is masked."""
+    """In a netrc file, a password is masked whatever its characters are, even if it is an ordinary word."""
     for secret in ("swordfish", "x", "a;b&c|d<e>", "12345"):
         assert redact(f"machine h login u password {secret}\n") == f"machine h login u password {MASK}\n"
     assert redact('machine h login u password "a b"') == f'machine h login u password "{MASK}"'
 
 
-# The texts before and after a signature.
+# The text before and the text after a signature.
 SIGNED = (
     ("https://b.s3.amazonaws.com/k?X-Amz-Date=20260621T100000Z&X-Amz-Signature=", "&x-id=GetObject"),
     ("https://b.s3.amazonaws.com/k?X-Amz-Expires=300&X-Amz-SignedHeaders=host&X-Amz-Signature=", "' -o k"),
@@ -129,62 +132,62 @@ SIGNED = (
     "secret", [HEX * 4, "aB3dE6gH9jK2%2BmN5pQ8sT1vW4yZ7%2Fa%3D", "aB3dE6gH9jK2-mN5pQ8sT1vW4yZ7~a__"]
 )
 def test_the_signature_of_a_url_is_masked(secret: str) -> None:
-    """The signature is masked, because it gives access. The expiry date and permissions in the URL stay visible."""
+    """The signature of a URL is masked, because it gives access. The expiry date and permissions stay visible."""
     assert not missed({f"{before}{secret}{after}": f"{before}{MASK}{after}" for before, after in SIGNED})
 
 
 def test_the_signature_of_a_request_is_masked() -> None:
-    """In an authorization header of AWS, the signature is one of several fields, and only this field is masked."""
+    """In an AWS authorization header, only the signature is masked, and not the other fields."""
     fields = "Credential=x/eu/s3/aws4_request, SignedHeaders=host, Signature="
     assert redact(f"{fields}{HEX * 4}") == f"{fields}{MASK}"
 
 
 def test_a_password_with_an_at_sign_is_masked_to_its_end() -> None:
-    """The `@` in the password is not escaped, because people often forget to escape it."""
+    """A password in a URL is masked to its end, even if it contains an `@` that was not escaped."""
     assert redact("ftp://bob:p@ss@host/x") == f"ftp://bob:{MASK}@host/x"
 
 
 def test_a_password_that_is_written_in_a_sentence_is_masked() -> None:
-    """Sentences that give a password are recognised, such as "your passphrase was: X"."""
+    """A password that is given in a sentence is masked, as in "your passphrase was: X"."""
     assert redact("The password is hunter2.") == f"The password is {MASK}."
     assert redact("your passphrase was: aB3dE6gH") == f"your passphrase was: {MASK}"
     assert redact("The password is 'swordfish'") == f"The password is '{MASK}'"
 
 
 def test_a_password_that_a_database_prints_at_its_first_start_is_masked() -> None:
-    """MySQL prints the password behind the name of the account, and the password is masked there."""
+    """The password that MySQL prints at its first start, after the name of the account, is masked."""
     text = "[Note] A temporary password is generated for root@localhost: "
     assert redact(f"{text}aB3#dE6!gH") == f"{text}{MASK}"
 
 
 def test_credentials_of_a_docker_registry_are_masked() -> None:
-    """The base64 text in `config.json` is masked, although other files use the same key for other values."""
+    """The credentials of a Docker registry are masked in `config.json`. Other uses of the same key are not."""
     encoded = b64encode(b"bob:correct-horse-1").decode()
     shown = f'{{"auths": {{"registry.example.org": {{"auth": "{MASK}"}}}}}}'
     assert redact(shown.replace(MASK, encoded)) == shown
 
 
 def test_user_of_a_url_is_masked_when_it_looks_like_a_token() -> None:
-    """The key of a Sentry DSN, for example, is masked, and so is a token without a password."""
+    """The user of a URL is masked if it looks like a token, as in the DSN of Sentry."""
     assert redact(f"https://{HEX * 2}@o1.ingest.sentry.io/2") == f"https://{MASK}@o1.ingest.sentry.io/2"
     assert redact("ssh://some-long-user-name-of-ours@example.org") == "ssh://some-long-user-name-of-ours@example.org"
 
 
 def test_private_lines_of_a_putty_key_are_masked() -> None:
-    """The public lines and the text around the key stay."""
+    """The private lines of a PuTTY key are masked. Its public lines stay."""
     head = f"PuTTY-User-Key-File-3: ssh-ed25519\nPublic-Lines: 1\n{BASE64[:64]}\nPrivate-Lines: 2\n"
     assert redact(f"{head}{BASE64[:64]}\n{BASE64[:10]}==\nPrivate-MAC: 00") == f"{head}{MASK}Private-MAC: 00"
 
 
 def test_cookies_without_credentials_stay() -> None:
-    """The theme of a page and the attributes of a cookie, for example, are not masked."""
+    """Cookies without credentials stay, for example one for the theme of a page."""
     for text in ("Cookie: theme=dark; lang=en", "Set-Cookie: theme=dark; Path=/; Max-Age=3600", "git checkout -b x=1"):
         assert redact(text) == text
 
 
 @pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])
 def test_private_keys_are_masked_whole_and_in_part(kind: str) -> None:
-    """A key is masked whole. If a text begins or ends in the middle of a key, the part of the key is masked."""
+    """A private key is masked, and so is a part of a key at the beginning or end of a text."""
     begin, end = f"-----BEGIN {kind}PRIVATE KEY-----", f"-----END {kind}PRIVATE KEY-----"
     assert redact(f"a\n{begin}\n{WHOLE_KEY}\n{end}\nb") == f"a\n{begin}{MASK}{end}\nb"
     escaped = WHOLE_KEY.replace("\n", "\\n")
@@ -200,7 +203,7 @@ def test_private_keys_are_masked_whole_and_in_part(kind: str) -> None:
 
 @pytest.mark.parametrize("head", HEADS)
 def test_key_without_markers_is_masked_when_it_begins_as_private_keys_do(head: str) -> None:
-    """The key is masked on several lines, on one line, and escaped in JSON."""
+    """A private key without its markers is masked on several lines, on one line, and escaped in JSON."""
     lines = (head + WHOLE_KEY).split("\n")
     for text in ("a\n{}\nFAILED\n", "{}", "key: |\n  {}\nb: 1\n"):
         for line_break in ("\n", "\r\n", "\n  "):
@@ -211,7 +214,7 @@ def test_key_without_markers_is_masked_when_it_begins_as_private_keys_do(head: s
 
 @pytest.mark.parametrize("middle", MIDDLES)
 def test_rsa_key_cut_at_both_ends_is_masked_when_it_contains_the_exponent(middle: str) -> None:
-    """The key is masked even if its exponent is split over two lines."""
+    """If an RSA key was cut at both ends, it is masked if it contains the exponent, even over two lines."""
     flat = BASE64[:150] + middle + BASE64[:150]
     for width in range(60, 76):
         lines = "\n".join(flat[at : at + width] for at in range(0, len(flat), width))
@@ -220,7 +223,10 @@ def test_rsa_key_cut_at_both_ends_is_masked_when_it_contains_the_exponent(middle
 
 
 def test_key_that_is_encoded_in_base64_again_is_masked() -> None:
-    """Kubernetes stores keys in this form, and they are masked. Encoded certificates and public keys stay."""
+    """A key that is encoded in base64 again, as Kubernetes does, is masked.
+
+    Encoded certificates and public keys stay.
+    """
     for kind in ("", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED ", "DSA "):
         key = b64encode(f"-----BEGIN {kind}PRIVATE KEY-----\n{WHOLE_KEY}\n".encode()).decode()
         assert redact(f"client-key-data: {key}\nb: 1") == f"client-key-data: {MASK}\nb: 1"
@@ -230,12 +236,12 @@ def test_key_that_is_encoded_in_base64_again_is_masked() -> None:
 
 
 def test_text_after_an_incomplete_key_stays() -> None:
-    """Only the incomplete key is masked, because an error message after the key must be visible."""
+    """After an incomplete key, the text stays visible, because it may be an error message."""
     begin = "-----BEGIN PRIVATE KEY-----"
     assert redact(f"{begin}\n{BASE64[:64]}\nerror: 2 failed\n") == f"{begin}{MASK}error: 2 failed\n"
 
 
-# Values that are no secrets, although they are assigned to the name of a secret.
+# Values that are no secrets, although their variable has the name of a secret.
 REFERENCES = (
     *(
         "$TOKEN",
@@ -258,7 +264,7 @@ REFERENCES = (
 
 
 def test_reference_to_a_secret_stays() -> None:
-    """A reference is not masked. It says where a secret is stored, that there is none, or that it is masked."""
+    """A text that says where a secret is stored, that there is none, or that it is masked, is not changed."""
     for text in (
         "TOKEN={}",
         "export DB_PASSWORD={}",
@@ -272,7 +278,7 @@ def test_reference_to_a_secret_stays() -> None:
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_harmless_text_stays(text: str) -> None:
-    """A text that only resembles a secret is not masked, because users search outputs for such texts."""
+    """A text that only resembles a secret is not masked, because users search for such texts."""
     assert redact(text) == text
 
 
@@ -312,7 +318,7 @@ def test_ordinary_text_stays() -> None:
     ],
 )
 def test_redact_words_masks_a_word_by_the_words_before_it(words: list[str], shown: list[str]) -> None:
-    """For example, `hunter2` is masked after mysql's option `-p`, where it is a password, but not alone."""
+    """A word is masked if the words before it show that it is a secret, as `hunter2` after mysql's option `-p`."""
     assert redact_words(words) == shown
 
 
@@ -341,18 +347,21 @@ def test_redact_changes_nothing_in_a_masked_text(text: str) -> None:
 @some
 @given(st.text(alphabet="abcdefghijlmnqrtuvwxyz ABDEGHIJLMN0123456789\n\t.,-_/()", max_size=200))
 def test_redact_returns_a_text_without_a_sign_of_a_secret_as_the_same_object(text: str) -> None:
-    """A text without the letters k, o, p and s is not copied, because every sign of a secret has one of them."""
+    """A text without k, o, p and s is returned as the same object.
+
+    Every sign of a secret contains one of these letters.
+    """
     assert redact(text) is text
 
 
 @some
 @given(st.lists(texts, max_size=5))
 def test_redact_words_keeps_the_number_of_words(words: list[str]) -> None:
-    """A masked word is replaced by one word, so the number of words stays the same."""
+    """`redact_words` returns as many words as it gets, because it replaces a word by one word."""
     assert len(redact_words(words)) == len(words)
 
 
-# Texts that are repeated to fill a long one, and the ends of the long one.
+# Texts that are repeated to make a long text, and the ends of this long text.
 SLOW = (
     *("a", "-", "token=", "TOKEN='", "'token=", "'token=a&b=", "sk-proj-", "eyJ-", "eyJaaaaaaaa.", "://a:", "mysql -p"),
     *(
@@ -395,7 +404,7 @@ def test_redact_takes_time_in_proportion_to_the_length() -> None:
     for piece in SLOW:
         for ending in ENDINGS:
             short, long = (("token=" + piece * size)[:size] + ending for size in (8_000, 64_000))
-            redact(short)  # compiles the patterns
+            redact(short)  # The first call compiles the patterns.
             assert seconds(long) < 32 * max(seconds(short), 0.002), (piece, ending)
 
 
@@ -415,12 +424,15 @@ def test_redact_takes_time_in_proportion_to_the_length() -> None:
     ],
 )
 def test_may_begin_secret_recognises_the_beginning_of_a_secret(text: str, *, may_begin: bool) -> None:
-    """A reader that follows an output needs this result, because it waits for the rest of a secret before masking."""
+    """`may_begin_secret` returns whether a text may be the beginning of a secret.
+
+    A reader that follows an output then waits for the rest before it masks.
+    """
     assert may_begin_secret(text) is may_begin
 
 
 def test_redact_imports_re_only_when_a_text_may_contain_a_secret() -> None:
-    """A text without a sign of a secret does not import `re`, which would make a launch a third slower."""
+    """`redact` imports `re` only for a text that may contain a secret. The import makes a launch a third slower."""
     code = "import sys; from outlive.domain.text.redact import redact; redact('make'); print('re' in sys.modules)"
     result = subprocess.run(
         [sys.executable, "-S", "-c", code],

@@ -1,4 +1,4 @@
-"""The prefilter of large texts finds every line with a secret, with the engines `re2` and `re`."""
+"""The search in large texts for lines that may contain a secret, with the engines `re2` and `re`."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ TEXTS = st.lists(st.tuples(PIECES, st.sampled_from(("\n", "\n", "\n", " ", "", "
 
 
 def directly(text: str) -> str:
-    """Return a text masked like a small text, with every rule on the whole text."""
+    """Return a text that is masked as small texts are, with every rule applied to the whole text."""
     unbroken = redaction._unbroken(text)
     has_sign = any(sign in unbroken for sign in secret_patterns.KEY_SIGNS)
     return _mask_lines(redaction._without_keys(text, has_sign=has_sign))
 
 
 def test_prefilter_uses_the_engine_it_was_made_for() -> None:
-    """The engine `re2` is optional and installed for the tests. `re` is part of Python."""
+    """The search uses the engine that the test chooses. `re2` is optional, and `re` is part of Python."""
     assert {name: each.engine for name, each in PREFILTERS.items()} == {"re": "re", "re2": "re2"}
 
 
@@ -80,7 +80,7 @@ def test_prefilter_uses_the_engine_it_was_made_for() -> None:
 @settings(max_examples=60, deadline=None)
 @given(text=TEXTS)
 def test_masking_only_found_lines_gives_the_same_text_as_masking_all(engine: str, text: str) -> None:
-    """Masking only the lines that the prefilter finds gives the same text as masking every line."""
+    """Masking only the lines that the search finds gives the same text as masking every line."""
     assert _mask_large(text, PREFILTERS[engine]) == directly(text)
 
 
@@ -88,7 +88,7 @@ def test_masking_only_found_lines_gives_the_same_text_as_masking_all(engine: str
 @settings(max_examples=60, deadline=None)
 @given(text=TEXTS)
 def test_the_prefilter_finds_every_line_that_a_pattern_changes(engine: str, text: str) -> None:
-    """Each match of each rule lies in a found line and contains a sign of the rule."""
+    """The search finds every line that a rule changes, by one of the words that are listed for the rule."""
     from re import finditer
 
     data = text.encode("utf-8", "surrogatepass")
@@ -99,13 +99,13 @@ def test_the_prefilter_finds_every_line_that_a_pattern_changes(engine: str, text
                 continue
             start, end = (len(text[:at].encode("utf-8", "surrogatepass")) for at in match.span())
             assert any(first <= start and end <= last for first, last in spans), (pattern, match[0])
-            seen = text[max(0, match.start() - 2) : match.end()]  # a pattern may check two characters before its match
+            seen = text[max(0, match.start() - 2) : match.end()]  # A pattern may look back two characters.
             assert any(sign in seen or sign in seen.lower() for sign in signs), (signs, seen)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_known_secret_is_masked_in_a_large_text(engine: str) -> None:
-    """In a text with all known secrets, one per line, every secret is masked."""
+    """In a large text with all known secrets, one per line, every secret is masked."""
     text = "\n".join(LINES * 3)
     shown = _mask_large(text, PREFILTERS[engine])
     assert shown == directly(text)
@@ -123,7 +123,7 @@ def test_a_large_text_goes_through_the_prefilter() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_prefilter_takes_time_in_proportion_to_the_length(engine: str) -> None:
-    """A text of eight times the length takes less than 32 times as long."""
+    """The search takes time in proportion to the length: for eight times the text less than 32 times as long."""
     for piece in SLOW:
         took = []
         for size in (20_000, 160_000):
@@ -136,7 +136,7 @@ def test_prefilter_takes_time_in_proportion_to_the_length(engine: str) -> None:
 
 @pytest.mark.parametrize(("line", "count"), [("password=hunter2a", 400_000), ("machine password", 50_000)])
 def test_redact_masks_very_many_equal_lines_in_a_moment(line: str, count: int) -> None:
-    """A program may print the same line for hours, and equal lines are masked once."""
+    """`redact` masks very many equal lines quickly, because it masks equal lines once."""
     text = f"{line}\n" * count
     began = time.process_time()
     masked = redact(text)
@@ -154,10 +154,10 @@ def test_redact_masks_very_many_equal_lines_in_a_moment(line: str, count: int) -
     ],
 )
 def test_loosened_removes_lookarounds_and_endless_repetitions(exact: str, loose: str) -> None:
-    """The loosened pattern matches at least every match of the exact pattern."""
+    """`loosened` removes lookarounds and endless repetitions from a pattern. The result matches at least as much."""
     assert loosened(exact) == loose
 
 
 def test_any_of_drops_words_that_begin_with_another_word() -> None:
-    """A word that begins with another word is dropped, because the search for the shorter word finds it too."""
+    """`any_of` drops words that begin with another word of the list, which the search finds anyway."""
     assert _any_of(("sk-", "sk-ant-", "SK", "a.")) == r"(?:S(?:K)|a(?:\.)|s(?:k(?:\-)))"

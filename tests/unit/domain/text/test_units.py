@@ -1,4 +1,4 @@
-"""Durations and sizes: read as people write them, or refused."""
+"""Durations and sizes are read as people write them, or are refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_duration_is_read_as_people_write_it(text: str, seconds: float) -> Non
     ],
 )
 def test_a_bad_duration_is_refused(text: str) -> None:
-    """The error has a hint. A number without a unit and infinity are refused."""
+    """A duration that is not valid is refused with a hint. Examples are infinity and a number without a unit."""
     with pytest.raises(UserError) as refusal:
         parse_duration(text)
     assert refusal.value.hint
@@ -67,13 +67,13 @@ def test_a_bad_duration_is_refused(text: str) -> None:
     ],
 )
 def test_a_size_is_read_as_people_write_it(text: str, count: int) -> None:
-    """A size with any of these spellings is read, and each unit is a power of 1024."""
+    """A size is read in any of these spellings. Each unit is a power of 1024."""
     assert parse_size(text) == count
 
 
 @pytest.mark.parametrize("text", ["", "B", "M", "-1K", "1.2.3M", "5X", "5KK", "0x10", "1e6", "\u0663K"])
 def test_a_bad_size_is_refused(text: str) -> None:
-    """The error has a hint that shows how to write a size."""
+    """A size that is not valid is refused, with a hint that shows how to write one."""
     with pytest.raises(UserError) as refusal:
         parse_size(text)
     assert refusal.value.hint
@@ -95,7 +95,7 @@ def test_a_bad_size_is_refused(text: str) -> None:
     ],
 )
 def test_a_duration_is_shown_in_its_two_largest_units(seconds: float, text: str) -> None:
-    """Only the two largest units are shown, so that the text fits into a column."""
+    """A duration is shown in its two largest units, so that it fits into a column."""
     assert show_duration(timedelta(seconds=seconds)) == text
 
 
@@ -104,14 +104,14 @@ def test_a_duration_is_shown_in_its_two_largest_units(seconds: float, text: str)
     [(0, "0B"), (1023, "1023B"), (1024, "1K"), (18_637, "18.2K"), (9 << 20, "9M"), (3 << 30, "3G")],
 )
 def test_a_size_is_shown_with_one_decimal_at_most(count: int, text: str) -> None:
-    """The unit is chosen so that the number is below 1024."""
+    """A size is shown with one decimal at most, in the unit in which the number is below 1024."""
     assert show_size(count) == text
 
 
 @some
 @given(st.integers(0, 3600 * 24 * 3650))
 def test_a_shown_duration_is_read_back(seconds: int) -> None:
-    """The result differs from the duration by less than the smaller shown unit."""
+    """If a shown duration is read back, it differs by less than the smaller unit that was shown."""
     span = timedelta(seconds=seconds)
     again = parse_duration(show_duration(span).replace(" ", ""))
     unit = timedelta(hours=1) if seconds >= 86400 else timedelta(minutes=1) if seconds >= 3600 else None
@@ -121,14 +121,14 @@ def test_a_shown_duration_is_read_back(seconds: int) -> None:
 @some
 @given(st.integers(0, 1 << 50))
 def test_a_shown_size_is_read_back(count: int) -> None:
-    """The result is exact to the shown decimal."""
+    """If a shown size is read back, it is exact to the decimal that was shown."""
     assert parse_size(show_size(count)) == pytest.approx(count, rel=0.05, abs=1)
 
 
 @some
 @given(st.text(max_size=12))
 def test_parsing_any_text_raises_nothing_but_user_error(text: str) -> None:
-    """A text is read as a quantity, or raises `UserError`."""
+    """Any text is read as a duration or size, or raises `UserError`, and no other error."""
     for parse in (parse_duration, parse_size):
         with contextlib.suppress(UserError):
             assert parse(text) is not None

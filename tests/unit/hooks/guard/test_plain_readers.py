@@ -1,4 +1,4 @@
-"""Programs that read only the files named in their arguments, as the hooks assume."""
+"""Programs of which the hooks assume that they read only the files that their arguments name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("program", sorted(PLAIN_READERS))
 def test_rules_agree_that_a_plain_reader_reads_only_the_files_it_names(program: str, tmp_path: Path) -> None:
-    """For such a program, the rules find no directory tree and no unknown path."""
+    """The rules agree with the hooks: such a program reads only the files that its arguments name."""
     assert names_all_it_reads(f"{program} x.py | head -5")
     wanted = read_command((program, "x.py"), str(tmp_path))
     assert (wanted.trees, wanted.unread) == ({}, {})
@@ -26,5 +26,5 @@ def test_rules_agree_that_a_plain_reader_reads_only_the_files_it_names(program: 
     "command", ["cat *.py", "cat $X", "cat x; git status", "cd /y && cat x", "cat <x", "ls", "X=1"]
 )
 def test_command_that_may_read_more_is_left_to_the_rules(command: str) -> None:
-    """Shell expansions and programs that are no plain readers need the rules."""
+    """For a command that may read more, such as one with shell expansions, the hooks use the rules."""
     assert not names_all_it_reads(command)

@@ -1,4 +1,4 @@
-"""Editing configuration files as text, without changing any entry of the user."""
+"""Editing configuration files as text without changing the user's entries."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def parsed(text: str) -> Any:
 
 
 def test_append_keeps_comments_order_and_trailing_commas() -> None:
-    """Outlive's entry is added after the user's entries, with the indentation of the file."""
+    """Outlive's entry is added after the user's entries, with their indentation. Comments and commas stay."""
     text = jsonc.append(COMMENTED, ("hooks", "Stop"), OURS)
     added = text.splitlines()[7:-3]
     assert text.splitlines() == [*COMMENTED.splitlines()[:7], *added, *COMMENTED.splitlines()[7:]]
@@ -68,13 +68,13 @@ def test_append_keeps_comments_order_and_trailing_commas() -> None:
 
 
 def test_strip_groups_removes_what_append_added() -> None:
-    """The groups are removed even if the user has edited the file in between."""
+    """`strip_groups` removes what `append` added, even if the user has edited the file in between."""
     text = jsonc.append(COMMENTED, ("hooks", "Stop"), OURS).replace('"x"', '"y"')
     assert strip_groups(text) == COMMENTED.replace('"x"', '"y"')
 
 
 def test_json5_is_edited_and_restored() -> None:
-    """JSON5 has names without quotes, single quotes and more forms of numbers. All of them stay as they were."""
+    """JSON5 is edited and restored: names without quotes, single quotes and its forms of numbers stay."""
     text = jsonc.append(JSON5, ("plugins", "allow"), "outlive")
     text = jsonc.set_member(text, ("plugins", "entries", "outlive"), OURS)
     text = jsonc.set_member(text, ("mcp", "servers", "outlive"), OURS)
@@ -91,7 +91,7 @@ def test_json5_is_edited_and_restored() -> None:
 
 @pytest.mark.parametrize("text", ["{1a: 2}", "{a-b: 1}", "{'a: 1}", '{"a: 1}', "{a 1}"])
 def test_parse_refuses_text_that_is_no_json5(text: str) -> None:
-    """Examples are a name without quotes that contains other characters, and a quote that is not closed."""
+    """Text that is no JSON5 is refused, for example a quote that is not closed."""
     with pytest.raises(UserError):
         jsonc.parse(text)
 
@@ -99,7 +99,7 @@ def test_parse_refuses_text_that_is_no_json5(text: str) -> None:
 @some
 @given(settings_files, st.sampled_from([None, 2, "\t"]))
 def test_settings_keep_their_values_when_hooks_are_added_and_removed(theirs: dict[str, Any], indent: Any) -> None:
-    """After adding and removing hooks, all settings of the user are there, except for empty lists of hooks."""
+    """After hooks were added and removed, all settings of the user are there, except empty lists of hooks."""
     text = json.dumps(theirs, indent=indent)
     with_us = add_groups(text, groups("advise"))
     value = json.loads(with_us)
@@ -117,33 +117,33 @@ def test_settings_keep_their_values_when_hooks_are_added_and_removed(theirs: dic
 
 @pytest.mark.parametrize("text", ["", "\n", "{}", "{\n}\n", "// nothing\n{}"])
 def test_append_fills_an_empty_file(text: str) -> None:
-    """The file may be empty, an empty object, or an empty object with a comment."""
+    """An entry can be added to an empty file, to an empty object, and to an empty object with a comment."""
     assert parsed(jsonc.append(text, ("hooks", "Stop"), OURS)) == {"hooks": {"Stop": [OURS]}}
 
 
 @pytest.mark.parametrize("text", ["[1", '{"a" 1}', "{} x", '{"a": "\n"}', "/* {}", '{"hooks": [}'])
 def test_append_refuses_a_broken_file(text: str) -> None:
-    """A broken file of the user is not edited."""
+    """A file that is not valid is not edited."""
     with pytest.raises(UserError):
         jsonc.append(text, ("hooks", "Stop"), OURS)
 
 
 @pytest.mark.parametrize("text", ["[]", '"x"', '{"hooks": 3}', '{"hooks": {"Stop": {}}}', '{"hooks": []}'])
 def test_append_refuses_a_file_of_another_shape(text: str) -> None:
-    """An entry is added only where the file has a list or an object."""
+    """An entry is added only where the file has a list or an object. Otherwise the file is refused."""
     with pytest.raises(UserError):
         jsonc.append(text, ("hooks", "Stop"), OURS)
 
 
 def test_append_keeps_the_line_ends_of_the_file() -> None:
-    """In a file from Windows, which has CRLF at the end of every line, the added lines also end with CRLF."""
+    """In a file with CRLF at the line ends, added lines end with CRLF, too."""
     text = jsonc.append('{\r\n  "a": 1\r\n}\r\n', ("hooks", "Stop"), OURS)
     assert "\n" not in text.replace("\r\n", "")
 
 
 @pytest.mark.parametrize("text", ["", "a = 1", "a = 1\n", 'a = 1\n\n[b]\nc = "d" # e\n'])
 def test_toml_table_is_added_at_the_end_and_removed(text: str) -> None:
-    """Only a missing newline at the end of the file is added and stays."""
+    """A TOML table is added at the end of the file and removed again. Only a missing final newline stays added."""
     import tomllib
 
     names = ("hooks", "state", '/a "b"/é:stop:0:0')
@@ -156,7 +156,7 @@ def test_toml_table_is_added_at_the_end_and_removed(text: str) -> None:
 
 
 def test_removing_our_table_keeps_the_comments_after_it() -> None:
-    """The comments below Outlive's table stay, because the user may have written them."""
+    """When Outlive's table is removed, the comments below it stay, because the user may have written them."""
     head = toml_edit.header("mcp_servers", "outlive")
     text = toml_edit.with_table("a = 1\n", head, {"command": "x"}) + "\n# mine\n[other]\nb = 2\n"
     assert (
@@ -166,7 +166,7 @@ def test_removing_our_table_keeps_the_comments_after_it() -> None:
 
 
 def test_mcp_server_is_added_and_removed_but_not_a_users_server_of_that_name() -> None:
-    """A server named `outlive` that the user configured stays unchanged."""
+    """The MCP server is added and removed. A server `outlive` that the user configured stays unchanged."""
     words = ["/p/python", "-I", "-m", "outlive", "mcp"]
     text = with_server(COMMENTED, words, alwaysLoad=True)
     assert parsed(text)["mcpServers"]["outlive"] == {"command": words[0], "args": words[1:], "alwaysLoad": True}
@@ -181,7 +181,10 @@ def test_mcp_server_is_added_and_removed_but_not_a_users_server_of_that_name() -
     "text", ['{"a": [1, // one\n  "ours"]}', '{"a": [ // none\n  "ours"]}', '{"a": [ // none\n "ours"\n]}']
 )
 def test_cut_keeps_the_line_end_of_a_comment_before_the_entry(text: str) -> None:
-    """The line end after the comment stays. Without it, the comment would swallow the text that follows."""
+    """If an entry is cut, the line end of a comment before it stays.
+
+    The comment would swallow the next line otherwise.
+    """
     shorter = jsonc.cut(text, ("a",), lambda value: value == "ours")
     assert parsed(shorter)["a"] == [each for each in parsed(text)["a"] if each != "ours"]
     assert "// " in shorter

@@ -1,4 +1,4 @@
-"""The steps of an observation: a wrong order raises at once and blocks no thread."""
+"""The steps of observing a command: if they are called in a wrong order, an error is raised at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def observation(tmp_path: Path) -> Iterator[PreparedObservation]:
-    """Prepare to compare a command that is to run in an empty directory."""
+    """Prepare a comparison of the files before and after a command that runs in an empty directory."""
     home = Home(str(tmp_path / "state"))
     files = AttemptFiles(home.bundle("t7k2m9q4"), 1)
     os.makedirs(files.path)
@@ -32,7 +32,7 @@ def observation(tmp_path: Path) -> Iterator[PreparedObservation]:
 
 
 def test_command_starts_only_after_the_observation_was_prepared(observation: PreparedObservation) -> None:
-    """Starting without `prepare` raises, because the first snapshots would be missing."""
+    """A command cannot be started before `prepare`, because the first snapshots would be missing."""
     begun: list[str] = []
     with pytest.raises(AttributeError):
         observation.start(0, lambda: begun.append("begun"))
@@ -40,7 +40,7 @@ def test_command_starts_only_after_the_observation_was_prepared(observation: Pre
 
 
 def test_observation_finishes_only_after_observe_calls(observation: PreparedObservation) -> None:
-    """`finish` raises before `observe_calls`, because keeper and listener would wait for each other for ever."""
+    """`finish` before `observe_calls` raises an error. Keeper and listener would wait for each other for ever."""
     observation.prepare(lambda _: None)
     running = observation.start(0, lambda: None)
     with pytest.raises(AssertionError, match="observe_calls"):

@@ -1,4 +1,4 @@
-"""The poll interval that the MCP server suggests to a client for a task."""
+"""The interval at which the MCP server tells a client to ask for a task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.values import attempt, launch
     ("age_s", "interval_s"), [(0, 5), (30, 5), (50, 5), (100, 10), (599, 59.9), (600, 60), (1e6, 60), (-3600, 5)]
 )
 def test_the_poll_interval_grows_with_the_age_of_a_task(age_s: float, interval_s: float) -> None:
-    """The interval grows from 5 to 60 seconds, and is 5 if the clock was set back."""
+    """The interval grows with the age of a task from 5 to 60 seconds. If the clock was set back, it is 5."""
     task = Task(launch=launch(), attempts=(attempt(),))
     now = task.launch.created_at + timedelta(seconds=age_s)
     assert poll_interval_s(task, now) == pytest.approx(interval_s)

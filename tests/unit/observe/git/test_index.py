@@ -1,4 +1,4 @@
-"""The git index is read as git wrote it, or reported as unknown if it is damaged."""
+"""Reading git's index: it is read as git wrote it, or reported as unknown if it is damaged."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def filled(path: Path, kind: str = "sha1", version: int = 2) -> Worktree:
 
 @pytest.mark.parametrize(("kind", "version"), FORMATS)
 def test_index_has_the_entries_that_git_lists(tmp_path: Path, kind: str, version: int) -> None:
-    """For both hashes and all versions, the modes, ids and paths are those of `git ls-files`."""
+    """The index has the modes, ids and paths that `git ls-files` prints, for both hashes and all versions."""
     tree = filled(tmp_path / "r", kind, version)
     index = read(tree)
     assert index.version == version
@@ -69,7 +69,7 @@ def test_index_has_the_entries_that_git_lists(tmp_path: Path, kind: str, version
 
 
 def test_entry_has_the_stamp_of_its_file(tmp_path: Path) -> None:
-    """Times, inode and size of an entry are those of the unchanged file."""
+    """An entry of an unchanged file has the times, the inode and the size of the file."""
     tree = filled(tmp_path / "r")
     index = read(tree)
     for path in index.entries:
@@ -80,7 +80,7 @@ def test_entry_has_the_stamp_of_its_file(tmp_path: Path) -> None:
 
 
 def test_index_flags_are_read(tmp_path: Path) -> None:
-    """The flags skip-worktree, intent-to-add and assume-unchanged are read. Only the first two need version 3."""
+    """The flags skip-worktree, intent-to-add and assume-unchanged are read from the index."""
     tree = filled(tmp_path / "r")
     tree.git("update-index", "--skip-worktree", "a")
     tree.git("update-index", "--assume-unchanged", "b/c/d")
@@ -97,7 +97,7 @@ def test_index_flags_are_read(tmp_path: Path) -> None:
 
 
 def test_entry_of_an_unmerged_path_has_a_stage(tmp_path: Path) -> None:
-    """A path in a conflict appears once, with a stage above 0."""
+    """A path with a merge conflict appears once, with a stage above 0."""
     tree = Worktree(tmp_path / "r")
     tree.commit(a="1\n")
     tree.git("checkout", "-q", "-b", "other")
@@ -122,18 +122,18 @@ def test_index_has_very_long_paths(tmp_path: Path) -> None:
 
 
 def test_a_missing_index_is_empty(tmp_path: Path) -> None:
-    """If a repository has no index file yet, its index has no entries."""
+    """If a repository has no index file yet, the index is empty."""
     assert read(Worktree(tmp_path / "r")).entries == {}
 
 
 def test_index_without_a_checksum_is_read(tmp_path: Path) -> None:
-    """An index whose checksum is zeros, as `index.skipHash` writes it, does not count as damaged."""
+    """An index without a checksum, as `index.skipHash` writes it, can be read."""
     content = (filled(tmp_path / "r").path / ".git" / "index").read_bytes()
     assert parse_index(content[:-20] + bytes(20)) == parse_index(content)
 
 
 def test_a_split_index_is_unknown(tmp_path: Path) -> None:
-    """A split index raises `Unknown`, because some of its entries are in another file."""
+    """A split index raises `Unknown`, because other entries are in a second file."""
     tree = filled(tmp_path / "r")
     tree.git("update-index", "--split-index")
     with pytest.raises(Unknown, match="split"):
@@ -177,7 +177,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[int, bytes]:
 def test_parse_index_raises_only_unknown_for_wrong_bytes(
     whole: dict[int, bytes], version: int, cut: int, at: int, byte: int
 ) -> None:
-    """Wrong bytes with a correct checksum are parsed or raise `Unknown`, and no other error."""
+    """`parse_index` parses wrong bytes or raises `Unknown`, and raises no other error."""
     content = bytearray(whole[version])
     if at < len(content):
         content[at] = byte

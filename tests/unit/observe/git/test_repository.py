@@ -1,4 +1,4 @@
-"""Finding the repository and the project of a directory, in one table of cases."""
+"""Finding the repository and the project of a directory. All cases are in one table."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# For each directory: its project, and its repository's top, git directory, shared git directory and defect.
-# All paths are relative to one directory.
+# For each directory: its project; and of its repository the top directory, the git directory, the shared git directory,
+# and the defect. All paths are relative to one directory.
 CASES = {
     "plain": ("plain", None),
     "plain/file": ("plain/file", None),
@@ -56,7 +56,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Make every directory of the table, and mount a file system in one of them if the system allows it."""
+    """Make every directory of the table. Mount a file system in one of them, if the system allows it."""
     root = tmp_path_factory.mktemp("repositories")
     for name in ("plain", "kept", "mounted/mount/deeper", "repo/damaged/.git", "damaged/empty/.git"):
         (root / name).mkdir(parents=True)
@@ -100,7 +100,7 @@ def _call(*words: str) -> int:
 def test_repository_and_project_are_found_for_each_directory(
     root: Path, monkeypatch: pytest.MonkeyPatch, directory: str
 ) -> None:
-    """The project is found by names alone, and the repository as git finds it.
+    """For each directory, the repository that git would use is found, and the project.
 
     GIT_DIR and HOME change nothing.
     """
@@ -120,9 +120,9 @@ def test_repository_and_project_are_found_for_each_directory(
 
 
 def test_linked_git_directory_keeps_its_name(root: Path) -> None:
-    """A snapshot has the name of the link, because git reads through it.
+    """A snapshot names a linked git directory by the link, through which git reads.
 
-    Only a journal has the target of the link.
+    Recorded changes have the link's target.
     """
     found = find_repository(str(root / "git-is-link"))
     assert found is not None

@@ -1,13 +1,12 @@
 """Command lines as agents write them, each labelled by hand with what it changes.
 
-The labels say what a command does when it runs in the git repository /home/dev/shop. They are independent of the rules.
-If a rule disagrees with a label, the rule is wrong, unless running the line shows that the label is wrong. `⏎` stands
-for a new line.
+The labels say what a command does when it runs in the git repository /home/dev/shop. They were made without regard to
+the rules. If a rule disagrees with a label, the rule is wrong, unless running the line shows that the label is wrong.
+`⏎` stands for a new line.
 
-CHANGES: `kinds | command`, with every kind of thing that the command changes. Changes that tools make for
-themselves do not count, such as a cache in the home directory or the index that `git status` refreshes.
-
-The lines of `reading_commands.py` were labelled in the same way.
+CHANGES: `kinds | command`, with every kind of thing that the command changes. Changes that tools make for themselves do
+not count, such as a cache in the home directory or the index that `git status` refreshes. The lines of
+`reading_commands.py` were labelled in the same way.
 """
 
 from __future__ import annotations

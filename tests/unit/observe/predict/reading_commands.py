@@ -1,10 +1,8 @@
 """Command lines as agents write them that change nothing, or whose effects cannot be read.
 
-READS: the command changes nothing, or only files in temporary directories.
-
-OPAQUE: the text runs code that is elsewhere, so its effects cannot be read from it. These lines count in no rate.
-
-`changing_commands.py` explains how the lines were labelled.
+READS: the command changes nothing, or only files in temporary directories. OPAQUE: the text runs code that is
+elsewhere, so its effects cannot be read from it. These lines are left out of the measured rates. `changing_commands.py`
+explains how the lines were labelled.
 """
 
 from __future__ import annotations

@@ -27,11 +27,17 @@ def touched(text: str) -> list[str]:
     ],
 )
 def test_braces_stand_for_several_words(monkeypatch: pytest.MonkeyPatch, text: str, paths: list[str]) -> None:
-    """Braces with a comma are expanded. Quoted braces, braces without a comma and ranges stand for themselves."""
+    """Braces with a comma stand for several words.
+
+    Quoted braces, braces without a comma and ranges are not expanded.
+    """
     monkeypatch.setenv("HOME", "/home/dev")
     assert touched(text) == paths
 
 
 def test_braces_that_stand_for_very_many_words_are_one_unknown_word() -> None:
-    """Forty pairs of braces are not expanded, because the number of words doubles with each pair."""
+    """Forty pairs of braces are not expanded, and count as one unknown word.
+
+    Each pair would double the number of words.
+    """
     assert touched("rm " + "{a,b}" * 40) == ["/w/" + "{a,b}" * 40 + "…"]

@@ -1,4 +1,7 @@
-"""The files and resources that the text of a command declares to touch, by examples and by a corpus."""
+"""Which files and resources a command touches according to its text.
+
+The tests use examples and a large collection of commands.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the grammar, as if its packages could not be loaded."""
+    """Remove the shell grammar, as if its packages could not be loaded."""
     monkeypatch.setattr(commands, "_grammar", lambda: None)
 
 
@@ -39,12 +42,12 @@ def of_text(text: str, cwd: str = "/w") -> Declared:
 
 
 def touched(text: str) -> str:
-    """Return every touch of a text that runs in /w, each written as `kind:what`."""
+    """Return everything that a text touches when it runs in /w, each written as `kind:what`."""
     return " ".join(f"{touch.kind}:{touch.what}" for touch in of_text(text).touches)
 
 
 def differing(expected: dict[str, str]) -> dict[str, str]:
-    """Return the texts that do not touch what is expected, with their touches."""
+    """Return the texts that do not touch what is expected, with what they touch."""
     return {text: touched(text) for text, wanted in expected.items() if touched(text) != wanted}
 
 
@@ -52,9 +55,9 @@ def differing(expected: dict[str, str]) -> dict[str, str]:
 
 
 def test_redirection_belongs_to_the_command_before_it_and_its_directory() -> None:
-    """After `cd sub && echo a > b`, the file b is in sub.
+    """A redirection belongs to the command before it, and to the directory of this command.
 
-    The grammar assigns a redirection to the whole chain of commands.
+    After `cd sub && echo a > b`, the file b is in sub. The grammar assigns the redirection to both commands.
     """
     assert not differing(
         {
@@ -78,7 +81,7 @@ def test_redirection_belongs_to_the_command_before_it_and_its_directory() -> Non
 
 
 def test_commands_are_found_however_they_are_wrapped() -> None:
-    """Shells, wrappers, substitutions, loops and functions all run the same `rm`."""
+    """Shells, wrapper programs, substitutions, loops and functions all run the same `rm`, which is found."""
     wrapped = (
         "bash -c 'rm x'",
         "bash -lc 'rm x'",
@@ -153,7 +156,10 @@ def test_commands_are_found_however_they_are_wrapped() -> None:
 
 
 def test_effects_of_a_wrapper_count_with_those_of_its_command() -> None:
-    """For example, `script` writes a log, and `git submodule foreach` runs its command in unknown directories."""
+    """What a wrapper program itself changes is found together with what its command changes.
+
+    For example, `script` writes a log, and `git submodule foreach` runs its command in unknown directories.
+    """
     assert not differing(
         {
             "script -c ls out.log": "path:/w/out.log",
@@ -176,7 +182,7 @@ def test_effects_of_a_wrapper_count_with_those_of_its_command() -> None:
 
 
 def test_argument_from_stdin_or_a_variable_is_an_unknown_path() -> None:
-    """Such an argument is an unknown path, because the command changes a path that the text does not name."""
+    """An argument from stdin or from a variable counts as an unknown path."""
     assert not differing(
         {
             "ls | xargs rm": "path:…",
@@ -192,7 +198,7 @@ def test_argument_from_stdin_or_a_variable_is_an_unknown_path() -> None:
 
 
 def test_cd_changes_the_directory_until_its_shell_ends() -> None:
-    """A `cd` in a subshell changes only the subshell's directory. A `cd` in a pipe does not count."""
+    """A `cd` holds until its shell ends: in a subshell only there, and in a pipe not at all for later commands."""
     assert not differing(
         {
             "cd a && rm x": "path:/w/a/x",
@@ -212,7 +218,10 @@ def test_cd_changes_the_directory_until_its_shell_ends() -> None:
 
 
 def test_repository_of_git_follows_from_options_and_variables_before_the_directory() -> None:
-    """Several `-C` are joined, and GIT_DIR comes before the current directory."""
+    """The repository of a git command follows from its options and from GIT_DIR, which come before the directory.
+
+    Several `-C` are joined.
+    """
     assert not differing(
         {
             "GIT_DIR=../o/.git git stash": "git:/o",
@@ -240,7 +249,7 @@ def test_repository_of_git_follows_from_options_and_variables_before_the_directo
 
 
 def test_directory_is_unknown_after_a_cd_that_may_not_have_run() -> None:
-    """After `cd a || cd b`, for example, the directory may be a or b.
+    """After a `cd` that may not have run, as in `cd a || cd b`, the directory is unknown.
 
     A `cd` in the background changes only its own shell.
     """
@@ -262,7 +271,7 @@ def test_directory_is_unknown_after_a_cd_that_may_not_have_run() -> None:
 
 
 def test_redirection_writes_a_file() -> None:
-    """Only a redirection into a file counts, and not one into a descriptor or a device that stores nothing."""
+    """A redirection into a file is a write. A redirection into a descriptor or into /dev/null is not."""
     assert not differing(
         {
             "ls > x": "path:/w/x",
@@ -285,7 +294,7 @@ def test_redirection_writes_a_file() -> None:
 
 
 def test_command_for_another_machine_or_container_touches_nothing_here() -> None:
-    """The command touches no local file, except by a redirection of the local shell."""
+    """A command for another machine or container touches no local file, except by a redirection of the local shell."""
     assert not differing(
         {
             "ssh me@web 'rm x'": "remote:web",
@@ -306,7 +315,7 @@ def test_command_for_another_machine_or_container_touches_nothing_here() -> None
 
 
 def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
-    """Paths in temporary directories do not concern other sessions, but a project under /tmp does."""
+    """Temporary paths do not count, because they do not concern other sessions. In a project below /tmp they do."""
     assert touched("rm -rf /tmp/x; echo a > /var/tmp/b; D=$(mktemp -d); cp a $D/b; rm -r $D") == ""
     assert touched("rm ${TMPDIR:-/tmp}/x; T=$(mktemp -t a.XXX); rm $T; T=`mktemp /tmp/a.XXX`; rm $T") == ""
     assert touched("cp a /tmp; cd /tmp && curl -O https://x/a; cd /tmp/lib && git init && git commit -m x") == ""
@@ -319,13 +328,13 @@ def test_temporary_paths_do_not_count_unless_the_task_runs_there() -> None:
 
 
 def test_address_is_named_without_its_password() -> None:
-    """A touch of an address names only the host, without user name and password."""
+    """An address is recorded as its host, without user name and password."""
     assert touched("psql postgres://me:hunter2@db/x -c 'drop table a'") == "database:db"
     assert touched("curl -d a=b https://me:hunter2@x.org/y") == "remote:x.org"
 
 
 def test_words_in_quotes_and_comments_are_not_commands() -> None:
-    """A text that only mentions a command does not run this command."""
+    """Words in quotes and comments are not taken for commands."""
     for text in (
         "echo 'rm x'",
         "# rm x",
@@ -338,14 +347,14 @@ def test_words_in_quotes_and_comments_are_not_commands() -> None:
 
 
 def test_argv_is_read_without_a_shell() -> None:
-    """In an argv that runs without a shell, no character of an argument has a special meaning."""
+    """In an argument list without a shell, no character has a special meaning."""
     declared = declare(("rm", "a b", "$X", ";", "ls"), "/w")
     assert [touch.what for touch in declared.touches] == ["/w/a b", "$X", "/w/;", "/w/ls"]
     assert declared.touches[0].by == "rm 'a b' '$X' ';' ls"
 
 
 def test_touch_names_its_simple_command() -> None:
-    """The name of the command is one line of limited length."""
+    """Each touched path has the text of the command that touches it, in one line of limited length."""
     by = [touch.by for touch in of_text("ls && git  commit -m \\\n 'x' && sudo rm y").touches]
     assert by == ["git commit -m \\ 'x'", "rm y"]
     assert len(of_text("rm " + "x" * 5000).touches[0].by) == 200
@@ -371,13 +380,13 @@ def test_touch_names_its_simple_command() -> None:
     ],
 )
 def test_programs_that_need_privileges_are_found(text: str) -> None:
-    """Programs such as sudo are found in calls, and in texts that are not parsed."""
+    """Programs that need privileges, such as sudo, are found in commands, even in texts that cannot be parsed."""
     assert of_text(text).needs_privileges
 
 
 @pytest.mark.parametrize("text", ["ls", "git commit -m 'mount the screen at su'", "echo ping", "make all", "docker ps"])
 def test_other_programs_need_no_privileges(text: str) -> None:
-    """A text that only mentions a program such as sudo, in a message for example, needs no privileges."""
+    """A text that only mentions a program such as sudo, for example in a message, needs no privileges."""
     assert not of_text(text).needs_privileges
 
 
@@ -385,7 +394,7 @@ def test_other_programs_need_no_privileges(text: str) -> None:
 
 
 def test_unknown_programs_scripts_and_malformed_texts_are_open() -> None:
-    """For such texts, `is_open` is true, which means that the command may change any file."""
+    """Unknown programs, scripts and malformed texts may change any file, so `is_open` is true."""
     for text in (
         "frobnicate",
         "./x.sh",
@@ -405,7 +414,7 @@ def test_unknown_programs_scripts_and_malformed_texts_are_open() -> None:
 
 
 def test_text_with_syntax_errors_is_read_as_far_as_possible() -> None:
-    """The partial tree of the grammar and a split without the grammar are both used."""
+    """A text with syntax errors is read as far as possible: by the grammar, and by a split without the grammar."""
     declared = of_text("rm x; if then; git push; ((")
     assert declared.level == "unknown"
     assert {"path", "git", "remote"} <= {touch.kind for touch in declared.touches}
@@ -435,7 +444,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_unknown_within_ten_seconds(name: str) -> None:
-    """For each bad input, reading raises no error, and the level is `unknown`."""
+    """Bad input is read in less than ten seconds, without an error, and has the level `unknown`."""
     before = time.process_time()
     assert of_text(BAD[name]).level == "unknown"
     assert time.process_time() - before < 10
@@ -450,7 +459,7 @@ def test_bad_input_is_unknown_within_ten_seconds(name: str) -> None:
     ids=["functions", "a bomb", "a variable", "an eval", "awk", "psql", "a path"],
 )
 def test_endless_recursion_in_a_text_ends(text: str) -> None:
-    """Reading ends for functions that call each other, variables that grow, and long scripts."""
+    """Functions that call each other without end, variables that grow, and long scripts are read in limited time."""
     of_text(text)
 
 
@@ -472,7 +481,7 @@ def test_undecodable_bytes_in_a_name_are_kept() -> None:
     )
 )
 def test_declare_raises_no_error_for_random_texts(parts: list[str]) -> None:
-    """No random sequence of shell words and signs raises an error."""
+    """Random sequences of shell words and signs raise no error."""
     of_text("".join(parts))
 
 
@@ -481,7 +490,7 @@ def test_declare_raises_no_error_for_random_texts(parts: list[str]) -> None:
 
 @pytest.mark.usefixtures("no_grammar")
 def test_declared_level_is_unknown_without_the_grammar() -> None:
-    """Touches are found and listed, but without the grammar the list never counts as complete."""
+    """Without the grammar, the paths that a text names are found, but the list never counts as complete."""
     declared = of_text("cd a && sudo rm -rf x; ls | tee y > z; git commit -m 'a; b'")
     assert declared.level == "unknown"
     assert declared.needs_privileges
@@ -494,7 +503,7 @@ def test_declared_level_is_unknown_without_the_grammar() -> None:
 
 
 def test_grammar_is_loaded_only_when_a_shell_text_is_read() -> None:
-    """Other calls do not load the grammar, because this takes longer than a launch may take."""
+    """The grammar is loaded only when a shell text is read. Loading takes longer than a launch may take."""
     program = (
         "import sys, outlive.observe.predict.predict as d; name = 'outlive.observe.shell.bash_grammar';"
         "d.declare(('ls',), '/'); assert name not in sys.modules; d.declare(('sh', '-c', 'ls'), '/');"
@@ -509,7 +518,10 @@ def test_grammar_is_loaded_only_when_a_shell_text_is_read() -> None:
 
 
 def test_grammar_package_is_imported_when_its_compiled_part_has_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package itself is imported, because a future version may rename its compiled part, which is not public."""
+    """If the compiled part of the grammar's package has another name, the package itself is imported.
+
+    A later version may rename this part, which is not public.
+    """
 
     def fail(package: str, name: str) -> None:
         raise ImportError(f"{package} has no {name}")
@@ -519,16 +531,16 @@ def test_grammar_package_is_imported_when_its_compiled_part_has_another_name(mon
     assert language.name == "bash"
 
 
-# --- the corpus ---------------------------------------------------------------------------------
+# --- the large collection of commands -----------------------------------------------------------
 
 
 def lines(text: str) -> list[str]:
-    """Return the lines of the corpus as shell texts."""
+    """Return the lines of the collection as shell texts."""
     return [line.replace("⏎", "\n") for line in text.strip().splitlines()]
 
 
 def is_flagged(declared: Declared) -> bool:
-    """Return whether a text names a path or resource that will certainly change."""
+    """Return whether the rules name a path or resource that a text will certainly change."""
     return any(touch.kind != "unknown" for touch in declared.touches)
 
 
@@ -536,14 +548,14 @@ CHANGING = [tuple(line.split(" | ", 1)) for line in lines(CHANGES)]
 
 
 def test_corpus_is_large_enough_and_has_no_duplicates() -> None:
-    """A small corpus, or a corpus with repeated lines, would give meaningless rates."""
+    """The collection of commands has enough lines, and no line twice. Otherwise its rates would mean little."""
     texts = [text for _, text in CHANGING] + lines(READS) + lines(OPAQUE)
     assert len(CHANGING) + len(lines(READS)) >= 300
     assert sorted({text for text in texts if texts.count(text) > 1}) == []
 
 
 def test_95_percent_of_changing_commands_are_flagged() -> None:
-    """For 95 percent, every kind of change that their label names is found."""
+    """For 95 percent of the commands that change something, the rules find every kind of change."""
     missed = [text for _, text in CHANGING if not is_flagged(of_text(text, CWD))]
     assert len(missed) <= 0.05 * len(CHANGING), missed
     wrong = [
@@ -555,7 +567,7 @@ def test_95_percent_of_changing_commands_are_flagged() -> None:
 
 
 def test_at_most_3_percent_of_reading_commands_are_flagged() -> None:
-    """At most 5 percent of these commands are classified as unknown."""
+    """At most 3 percent of the commands that only read are taken for changing ones, and at most 5 are unknown."""
     flagged = [text for text in lines(READS) if is_flagged(of_text(text, CWD))]
     assert len(flagged) <= 0.03 * len(lines(READS)), flagged
     unknown = [text for text in lines(READS) if of_text(text, CWD).is_open]
@@ -563,7 +575,7 @@ def test_at_most_3_percent_of_reading_commands_are_flagged() -> None:
 
 
 def test_every_opaque_command_is_open_and_not_flagged() -> None:
-    """An opaque line is open and names no change, because it runs code that is elsewhere."""
+    """A command that runs code from elsewhere may change any file, so it is open and names no change."""
     declared = {text: of_text(text, CWD) for text in lines(OPAQUE)}
     assert [text for text, each in declared.items() if not each.is_open] == []
     assert [text for text, each in declared.items() if is_flagged(each)] == []
@@ -571,7 +583,7 @@ def test_every_opaque_command_is_open_and_not_flagged() -> None:
 
 @pytest.mark.usefixtures("no_grammar")
 def test_85_percent_of_changing_commands_are_flagged_without_the_grammar() -> None:
-    """Without the grammar, every reading command has the level unknown."""
+    """Without the grammar, 85 percent of the changing commands are found. Commands that only read are unknown."""
     missed = [text for _, text in CHANGING if not is_flagged(of_text(text, CWD))]
     assert len(missed) <= 0.15 * len(CHANGING), missed
     assert all(of_text(text, CWD).is_open for text in lines(READS))

@@ -1,4 +1,4 @@
-"""The rules of commands: their examples, their files and the compiled table."""
+"""The rules about commands: their examples, their source files, and the table that is compiled from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOME = "/home/dev"
 
 @pytest.fixture(scope="module")
 def compiler() -> ModuleType:
-    """Return `rules/compile.py`, which is a script and lies in no package."""
+    """Return the script `rules/compile.py` as a module. The script is in no package."""
     spec = importlib.util.spec_from_file_location("compile_rules", ROOT / "rules/compile.py")
     assert spec is not None
     assert spec.loader is not None
@@ -43,7 +43,7 @@ def test_rules_table_is_compiled_from_the_files(compiler: ModuleType) -> None:
 
 
 def test_every_example_of_a_rule_holds(rules: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each example has a command and all paths that the command touches when it runs in /w."""
+    """For each example of a rule, exactly the paths that the example lists are touched."""
     monkeypatch.setenv("HOME", HOME)
     monkeypatch.delenv("TMPDIR", raising=False)
     differing = {}
@@ -56,15 +56,15 @@ def test_every_example_of_a_rule_holds(rules: list[dict[str, Any]], monkeypatch:
 
 
 def test_every_rule_has_an_example_and_known_kinds(rules: list[dict[str, Any]]) -> None:
-    """Every kind of touch that a rule names is one of `TOUCH_KINDS`."""
+    """Every rule has an example, and names only kinds of touch that are in `TOUCH_KINDS`."""
     assert [rule for rule in rules if not rule["examples"]] == []
     assert {touch.partition(":")[0] for rule in rules for touch in rule["touches"].split()} <= set(TOUCH_KINDS)
 
 
 def test_every_condition_of_a_rule_is_known(rules: list[dict[str, Any]]) -> None:
-    """Each condition is one that the code knows.
+    """Each condition of a rule is one that the code knows.
 
-    Conditions are parsed at their first use, so a wrong name would not be found at the start.
+    A condition is parsed at its first use, so a wrong name would be found late.
     """
     for text in {rule["asks"] for rule in rules} - {""}:
         conditions.parse(text)
@@ -73,13 +73,13 @@ def test_every_condition_of_a_rule_is_known(rules: list[dict[str, Any]]) -> None
 
 
 def test_every_program_stands_in_one_table() -> None:
-    """No two tables name the same program, because the second table would never be read for this program."""
+    """Every program is in one table only. An entry in a second table would never be used."""
     names = [name for row in rules_table.TABLE for name in row[1].split()]
     assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
 def test_find_program_ignores_a_version() -> None:
-    """`python3.12` is found as `python`."""
+    """`find_program` ignores a version: `python3.12` is found as `python`."""
     assert find_program("python3.12") is find_program("python") is not None
     assert find_program("prettier@3") is find_program("prettier") is not None
     assert find_program("no-such-program") is None
@@ -98,7 +98,7 @@ def test_find_program_ignores_a_version() -> None:
 def test_compile_names_the_file_of_a_mistake(
     compiler: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
-    """The message names the file, the program and the key."""
+    """For a mistake in a rule, the compiler's message names the file, the program and the key."""
     (tmp_path / "wrong.toml").write_text(text)
     monkeypatch.setattr(compiler, "HERE", tmp_path)
     with pytest.raises(compiler.BadRuleError) as caught:

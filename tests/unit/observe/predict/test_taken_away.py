@@ -1,4 +1,4 @@
-"""Texts of commands that take files away, and whether they restore them."""
+"""Commands whose text moves or removes files, and whether it also restores them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     ],
 )
 def test_text_that_removes_and_restores_files_opens_a_window(text: str) -> None:
-    """`opens_window` is true, and the quick search `may_take_away` finds the text too."""
+    """If a text removes files and restores them later, `opens_window` is true.
+
+    The quick search `may_take_away` finds the text, too.
+    """
     assert may_take_away(text)
     assert of_text(text).opens_window
 
@@ -55,7 +58,7 @@ def test_text_that_removes_and_restores_files_opens_a_window(text: str) -> None:
     ],
 )
 def test_text_that_does_not_restore_files_opens_no_window(text: str) -> None:
-    """A change that the text does not restore is no window."""
+    """If a text does not restore the files that it changes, `opens_window` is false."""
     assert not of_text(text).opens_window
 
 
@@ -94,9 +97,9 @@ def test_text_that_does_not_restore_files_opens_no_window(text: str) -> None:
     ],
 )
 def test_commands_that_take_files_away_are_found(text: str, taken: list[str]) -> None:
-    """`taken_away` has every such command, even if the text restores the files.
+    """`taken_away` finds every command that moves or removes files, even if its text restores them.
 
-    The quick search `may_take_away` must not rule the text out.
+    The quick search `may_take_away` finds these texts, too.
     """
     assert [each.by for each in of_text(text).taken_away] == taken
     assert not taken or may_take_away(text)
@@ -118,9 +121,9 @@ def test_commands_that_take_files_away_are_found(text: str, taken: list[str]) ->
     ],
 )
 def test_directories_with_tracked_files_are_taken_away(tmp_path: Path, text: str, taken: list[str]) -> None:
-    """Only a directory with tracked files counts, and it counts even if it has been removed already.
+    """A directory counts only if git tracks files in it, even if it has been removed already.
 
-    Removing build outputs takes no tracked file away.
+    Removing build outputs removes no tracked file.
     """
     top = tmp_path / "repo"
     Worktree(top).commit(**{"src/a.py": "1\n", "src/lib/b.py": "1\n", "docs/x": "1\n", ".gitignore": "build\n"})
@@ -133,7 +136,7 @@ def test_directories_with_tracked_files_are_taken_away(tmp_path: Path, text: str
 
 
 def test_directory_may_be_taken_away_when_the_index_is_unreadable(tmp_path: Path) -> None:
-    """Without the index, the directory counts, because it is not known that it has no tracked file."""
+    """If git's index cannot be read, any removed directory counts, because it may have tracked files."""
     Worktree(tmp_path).commit(**{"src/a.py": "1\n"})
     (tmp_path / ".git/index").write_bytes(b"broken")
     assert len(of_text("rm -rf build", str(tmp_path)).taken_away) == 1

@@ -1,4 +1,4 @@
-"""Resolving the paths of observed calls: which results are cached, and until when."""
+"""Resolving the paths of observed system calls: which results are cached, and for how long."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BEGIN, _LATER = 1_000_000, 2_000_000
 
 @pytest.fixture
 def names() -> PathResolver:
-    """Return a resolver that is ready for its first call."""
+    """Return an object that resolves paths and is ready for its first call."""
     names = PathResolver()
     names.forget(_BEGIN, is_turning=False)
     return names
@@ -36,12 +36,12 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def meant(names: PathResolver, text: str, *, follows: bool = False) -> str:
-    """Return the path to which the resolver resolves a text for this thread."""
+    """Return the absolute path that a text means for this thread."""
     return names.of(threading.get_native_id(), None, text, follows)[0]
 
 
 def test_resolver_caches_the_working_directory_for_a_moment(names: PathResolver, two: Path) -> None:
-    """When the cache expires, the directory is read again, even without a known `chdir`."""
+    """The working directory is cached for a short time. Then it is read again, even if no `chdir` was observed."""
     assert meant(names, "a") == f"{two}/one/a"
     os.chdir(two / "two")
     assert meant(names, "a") == f"{two}/one/a"
@@ -50,7 +50,7 @@ def test_resolver_caches_the_working_directory_for_a_moment(names: PathResolver,
 
 
 def test_resolver_drops_its_cache_when_a_call_changes_the_meaning_of_paths(names: PathResolver, two: Path) -> None:
-    """After such a call, the resolver caches nothing until the call has certainly been executed.
+    """After a call that changes the meaning of paths, nothing is cached until the call has certainly been executed.
 
     The call may be executed after the next call of another thread.
     """
@@ -65,7 +65,7 @@ def test_resolver_drops_its_cache_when_a_call_changes_the_meaning_of_paths(names
 def test_resolver_follows_a_new_link_of_another_process_when_the_cache_expires(names: PathResolver, two: Path) -> None:
     """A link that another process made is followed when the cache expires.
 
-    Calls of the task itself that make a link are trapped and clear the cache at once.
+    Calls of the task itself that make a link clear the cache at once.
     """
     assert meant(names, f"{two}/one/a") == f"{two}/one/a"
     (two / "one").rmdir()
@@ -76,7 +76,10 @@ def test_resolver_follows_a_new_link_of_another_process_when_the_cache_expires(n
 
 
 def test_resolver_reads_a_file_in_a_cached_directory_only_to_follow_a_link(names: PathResolver, two: Path) -> None:
-    """If there is no link to follow, the resolver returns None as the state of the file."""
+    """In a cached directory, a file is inspected only if a link in its place has to be followed.
+
+    Otherwise, the resolver returns None as the state of the file.
+    """
     (two / "one" / "link").symlink_to("../two/aim")
     thread = threading.get_native_id()
     assert names.of(thread, None, "a", False) == (f"{two}/one/a", ABSENT)
@@ -87,7 +90,7 @@ def test_resolver_reads_a_file_in_a_cached_directory_only_to_follow_a_link(names
 
 @pytest.mark.parametrize(("text", "path"), [("", "one"), (".", "one"), ("..", ""), ("./", "one"), ("../two", "two")])
 def test_resolver_does_not_cache_paths_with_dots(names: PathResolver, two: Path, text: str, path: str) -> None:
-    """An empty path, `.`, `..` and `./` are resolved at each call."""
+    """The paths `.`, `..`, `./` and the empty path are not cached."""
     for _ in range(2):
         assert meant(names, "a") == f"{two}/one/a"
         assert meant(names, text) == f"{two}/{path}".rstrip("/")

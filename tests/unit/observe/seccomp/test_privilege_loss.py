@@ -1,4 +1,7 @@
-"""Commands that need privileges: which words of a text are programs with privileges."""
+"""Commands that need privileges, which they would lose if they were observed.
+
+The tests check which words of a text are such programs.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ SAID_BY_A_PROGRAM = (
 
 @pytest.fixture(autouse=True)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Create the programs whose names are also ordinary words."""
+    """Create programs whose names are also ordinary words."""
     for name in ("at", "batch", "mount", "passwd", "ping", "screen", "su"):
         (tmp_path / name).touch()
     monkeypatch.setattr(privilege_loss, "_PROGRAMS", (str(tmp_path),))
@@ -81,24 +84,24 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def would_miss(
     argv: tuple[str, ...], cwd: str, met_before: tuple[str, ...] = (), environ: Mapping[str, str] | None = None
 ) -> bool:
-    """Return whether a command would not be observed, to keep its privileges."""
+    """Return whether a command is left unobserved, so that it keeps its privileges."""
     return privilege_loss.would_miss_privileges(ProgramScan(argv, cwd, environ or {}), met_before)
 
 
 def is_gated(text: str) -> bool:
-    """Return whether a shell text would not be observed, to keep its privileges."""
+    """Return whether a shell text is left unobserved, so that it keeps its privileges."""
     return would_miss(("/bin/sh", "-c", text), "/")
 
 
 @pytest.mark.parametrize("text", CALLED)
 def test_privileged_program_is_found_wherever_a_text_calls_it(text: str) -> None:
-    """A program name that is no English word, such as sudo, counts in any position."""
+    """A program such as sudo, whose name is no English word, is found wherever a text contains it."""
     assert is_gated(text)
 
 
 @pytest.mark.parametrize("text", SAID)
 def test_word_with_the_name_of_a_privileged_program_is_no_call(text: str) -> None:
-    """For example, a command is still observed if a message in it contains the word "at"."""
+    """An ordinary word that is also the name of such a program is no call, for example "at" in a message."""
     assert not is_gated(text)
 
 
@@ -106,13 +109,16 @@ def test_word_with_the_name_of_a_privileged_program_is_no_call(text: str) -> Non
     ("text", "is_called"), [(t, True) for t in CALLED_BY_A_PROGRAM] + [(t, False) for t in SAID_BY_A_PROGRAM]
 )
 def test_script_in_any_language_may_call_a_privileged_program(tmp_path: Path, text: str, is_called: bool) -> None:
-    """Comments and identifiers are ignored. A text in quotes may be a command."""
+    """A script in any language may call a program with privileges. Comments and identifiers are no calls.
+
+    A text in quotes may be a command.
+    """
     (tmp_path / "work").write_text(text)
     assert would_miss(("node", f"{tmp_path}/work"), "/") is is_called
 
 
 def test_argument_of_one_word_is_no_privileged_program() -> None:
-    """A word counts only as the called program, as a whole shell text, or after a wrapper."""
+    """A single word is such a program only if it is called, is a whole shell text, or follows a wrapper."""
     for argv, is_called in (
         (("ping", "host"), True),
         (("sh", "-c", "mount"), True),
@@ -134,7 +140,7 @@ def test_word_is_no_privileged_program_when_the_program_is_not_installed(install
 
 
 def test_set_gid_directory_is_no_privileged_program(tmp_path: Path) -> None:
-    """A set-gid directory does not count, because many projects are in such directories. A set-gid program does."""
+    """A set-gid directory is no program with privileges, and many projects are in one. A set-gid program is."""
     shared, program = tmp_path / "shared", tmp_path / "program"
     shared.mkdir()
     program.touch()
@@ -149,7 +155,7 @@ def test_set_gid_directory_is_no_privileged_program(tmp_path: Path) -> None:
     "text", ["bash deploy", "mydeploy --now", "true && nice -n 5 mydeploy", "sh ~/bin/mydeploy", ". $HOME/bin/mydeploy"]
 )
 def test_script_is_read_for_privileged_programs_however_it_is_named(tmp_path: Path, text: str) -> None:
-    """A script is read if it has a relative path, if it is found in PATH, and if it lies below HOME."""
+    """A script is read if it has a relative path, is found in PATH, or lies below HOME."""
     cwd, programs = tmp_path / "cwd", tmp_path / "home" / "bin"
     cwd.mkdir()
     programs.mkdir(parents=True)
@@ -158,7 +164,7 @@ def test_script_is_read_for_privileged_programs_however_it_is_named(tmp_path: Pa
         path.chmod(0o755)
     places = {"HOME": f"{tmp_path}/home", "PATH": f"/nowhere::{programs}:/usr/bin"}
     for argv in (("/bin/sh", "-c", text), tuple(text.split())):
-        is_expanded = "~" in text or "$" in text  # only a shell expands `~` and `$`
+        is_expanded = "~" in text or "$" in text  # Only a shell expands `~` and `$`.
         assert would_miss(argv, str(cwd), (), places) or (argv[0] != "/bin/sh" and is_expanded)
     (cwd / "deploy").write_text("true")
     (programs / "mydeploy").write_text("true")
@@ -166,7 +172,7 @@ def test_script_is_read_for_privileged_programs_however_it_is_named(tmp_path: Pa
 
 
 def test_set_uid_program_is_found_by_path_or_name(tmp_path: Path) -> None:
-    """The program is given by a path below HOME, or by a name that is found in PATH."""
+    """A set-uid program is found by a path below HOME, or by a name in PATH."""
     (tmp_path / "sid").touch()
     (tmp_path / "sid").chmod(0o4755)
     for text in ("~/sid x", "echo; ${HOME}/sid", "sid x", "true | sid"):

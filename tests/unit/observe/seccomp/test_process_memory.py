@@ -1,4 +1,4 @@
-"""Reading another process's memory, across pages and after a thread id is reused."""
+"""Reading the memory of another process, across pages, and after a thread id was used again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from outlive.observe.seccomp.process_memory import ProcessMemory
 
 @pytest.mark.parametrize("before", [8, 16, 4096])
 def test_words_are_read_across_the_end_of_a_page(before: int) -> None:
-    """A vector of three words is read whole if it crosses the end of its page."""
+    """Three words are read completely if they cross the end of a page."""
     words = [ctypes.create_string_buffer(word) for word in (b"git", b"stash", b"push")]
     pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
     vector = (ctypes.c_void_p * 4).from_buffer(pages, mmap.PAGESIZE - before)
@@ -27,10 +27,10 @@ def test_words_are_read_across_the_end_of_a_page(before: int) -> None:
 
 
 def test_memory_file_is_opened_again_when_its_thread_id_belonged_to_another_process() -> None:
-    """A memory file that was opened long ago is opened again, even if its thread id still exists.
+    """If the memory of a process was opened long ago, it is opened again, even if its thread id still exists.
 
-    In this test, the file was opened for another process. This process is a fork, so the same address is valid in both
-    processes, and only the time shows that the file is too old.
+    The thread id may belong to another process now. In this test, the other process is a fork, in which the same
+    address is valid. So only the time shows that the open file is too old.
     """
     text = ctypes.create_string_buffer(b"/theirs")
     wait, end = os.pipe()

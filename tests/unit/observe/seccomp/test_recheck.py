@@ -1,4 +1,4 @@
-"""Checking again whether a task has restored the files that it changed."""
+"""Checking whether a task has restored the files that it changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _is_patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_is_patient")
 def test_recheck_waits_until_a_file_is_closed_for_writing(tmp_path: Path) -> None:
-    """A file that is open for writing is not checked, but a file that is open for reading is checked."""
+    """A file is not checked while it is open for writing. A file that is open for reading is checked."""
     path = tmp_path / "log"
     path.write_text("first\n")
     back, state = Recheck(), state_like(str(path), "")
@@ -44,7 +44,7 @@ def test_recheck_waits_until_a_file_is_closed_for_writing(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("_is_patient")
 def test_recheck_finds_a_file_with_its_first_content_restored(tmp_path: Path) -> None:
-    """A file counts as restored if it has its first content again. A new file never does."""
+    """A file counts as restored if it has its first content again. A new file never counts as restored."""
     path, new = tmp_path / "file", tmp_path / "new"
     path.write_text("first\n")
     back, state = Recheck(), state_like(str(path), "")
@@ -61,7 +61,7 @@ def test_recheck_finds_a_file_with_its_first_content_restored(tmp_path: Path) ->
 def test_recheck_takes_a_small_part_of_the_time_when_many_programs_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of checks is limited while one program keeps a file open and many other programs begin."""
+    """If one program keeps a file open and many others begin, the checks still take a small part of the time."""
     path = tmp_path / "log"
     path.write_text("first\n")
     looks, clock = count(), count()
@@ -75,9 +75,9 @@ def test_recheck_takes_a_small_part_of_the_time_when_many_programs_begin(
 
 
 def test_open_for_writing_returns_none_when_the_time_is_over(tmp_path: Path) -> None:
-    """If the time limit is over, the result is None, which means unknown.
+    """If the time limit is over, `open_for_writing` returns None, which means unknown.
 
-    An empty set means that no process has the files open.
+    An empty set means that no process has the files open for writing.
     """
     path = str(tmp_path / "log")
     with open(path, "w"):

@@ -1,4 +1,4 @@
-"""The scope of observed paths, and the further repositories that a task changes."""
+"""Which paths are observed, and which other repositories count because a task changes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def repository(place: Path) -> Path:
-    """Create a directory that has the files of a repository."""
+    """Create a directory that looks like a repository."""
     for name in ("objects", "refs"):
         (place / ".git" / name).mkdir(parents=True)
     (place / ".git" / "HEAD").touch()
@@ -24,7 +24,7 @@ def repository(place: Path) -> Path:
 
 
 class Walk:
-    """A task's calls with paths, and the further repositories that were reported."""
+    """The paths of a task's calls, and the other repositories that were reported for them."""
 
     def __init__(self, home: Path, *known: Path) -> None:
         found = [find_repository(str(each)) for each in (home, *known)]
@@ -46,7 +46,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_scope_reports_a_repository_once_at_the_first_change_in_it(home: Path) -> None:
-    """The first change in a repository reports it, whether a file deep in the repository or a file of git changed.
+    """A repository is reported once, at the first change in it, even of a file deep in it or of a file of git.
 
     A submodule counts as a part of the reported repository.
     """
@@ -62,7 +62,7 @@ def test_scope_reports_a_repository_once_at_the_first_change_in_it(home: Path) -
 
 
 def test_scope_reports_a_bare_repository(home: Path) -> None:
-    """A bare repository is reported, because a push to it changes its branches."""
+    """A bare repository is reported. A push to it changes its branches."""
     bare = repository(home / "x").joinpath(".git").rename(home / "bare.git")
     walk = Walk(home)
     assert walk.scope.concerns(str(bare / "refs" / "heads" / "main"))
@@ -71,9 +71,9 @@ def test_scope_reports_a_bare_repository(home: Path) -> None:
 
 
 def test_scope_does_not_report_a_repository_that_the_task_made_or_moved(home: Path) -> None:
-    """Neither a cloned nor a moved repository is reported.
+    """A repository that the task itself cloned or moved is not reported.
 
-    A cloned repository did not exist before. A moved repository has its old name in the journal.
+    A cloned repository did not exist before. A moved one is recorded under its old name.
     """
     walk = Walk(home)
     (home / "clone").mkdir()
@@ -87,7 +87,7 @@ def test_scope_does_not_report_a_repository_that_the_task_made_or_moved(home: Pa
 
 
 def test_scope_does_not_report_a_repository_around_the_home_directory(home: Path) -> None:
-    """A repository around the home directory is not reported, because every file of a cache would belong to it."""
+    """If the home directory is in a repository, it is not reported. Every file of a cache would belong to it."""
     repository(home)
     repository(home.parent)
     walk = Walk(home.parent.parent)
@@ -98,7 +98,7 @@ def test_scope_does_not_report_a_repository_around_the_home_directory(home: Path
 
 
 def test_scope_reports_once_that_there_are_too_many_repositories(home: Path) -> None:
-    """Above the limit, the scope reports None once, and then no further repository."""
+    """If there are too many repositories, this is reported once, as None. No further repository is reported."""
     known = repository(home / "known")
     walk = Walk(known)
     others = [repository(home / f"other{number}") for number in range(MOST_REPOSITORIES + 2)]

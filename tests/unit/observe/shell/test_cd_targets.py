@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def test_goes_to_finds_the_directories_that_a_command_changes_into(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Directories of `cd`, of options and of variables are found. Missing directories are left out."""
+    """The directories of `cd`, of options and of variables are found. Missing directories are left out."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("a/b", "c", "d e"):
         (tmp_path / name).mkdir(parents=True)

@@ -10,7 +10,7 @@ from outlive.observe.shell.split_text import pieces, pieces_within, program
 
 
 def test_pieces_splits_a_text_at_separators() -> None:
-    """Separators, redirections and quotes are recognised."""
+    """`pieces` splits a text at its separators, and recognises redirections and quotes."""
     found = pieces("a 'b c' >out 2>&1 >>log <in && d | e; f &\n(g; h) &")
     assert [(each.words, each.is_background) for each in found] == [
         (("a", "b c"), False),
@@ -40,12 +40,12 @@ def test_pieces_splits_a_text_at_separators() -> None:
     ],
 )
 def test_piece_has_the_files_that_its_redirections_write(text: str, found: list[tuple[str, str]]) -> None:
-    """A redirection belongs to the command before it. A copied file descriptor is no file."""
+    """A redirection belongs to the command before it. A redirection to a file descriptor names no file."""
     assert [(" ".join(each.words), " ".join(each.writes)) for each in pieces(text)] == found
 
 
 def test_here_document_belongs_to_the_last_command_of_its_line() -> None:
-    """The lines of a here-document are not commands, even if the here-document has no end."""
+    """The lines of a here-document are no commands. It belongs to the last command of its line, even without an end."""
     found = pieces("a <<E | b\nc &\nE\nd <<-'F' <<G\n\te\n\tF\nf\nG\ng <<H\nh")
     assert [(each.words, each.heredocs) for each in found] == [
         (("a",), ()),
@@ -72,12 +72,12 @@ def test_here_document_belongs_to_the_last_command_of_its_line() -> None:
     ],
 )
 def test_program_skips_wrappers(text: str, words: str) -> None:
-    """A wrapper is kept if it detaches the command, adds words, or runs it elsewhere."""
+    """`program` skips wrapper programs, except those that detach the command, add words or run it elsewhere."""
     assert " ".join(program(pieces(text)[0])) == words
 
 
 def test_pieces_within_splits_the_text_given_to_a_shell() -> None:
-    """The text of `-c` is split for every shell and with any options."""
+    """`pieces_within` splits the text after `-c`, for every shell and with any options."""
     found = pieces_within("fish -c 'a' | bash -euo pipefail -c \"sh -lc 'b; c'\"; dash +c d")
     assert [each.words[0] for each in found] == ["fish", "a", "bash", "sh", "b", "c", "dash"]
 
@@ -86,7 +86,7 @@ def test_pieces_within_splits_the_text_given_to_a_shell() -> None:
     "part", ["$((", "(a)>b;>c;", "a <<A ", "'", '"\\', "`", "\\b", "a", "<", "& ", "\n", "$(", "x=<<<"]
 )
 def test_pieces_takes_time_in_proportion_to_the_length(part: str) -> None:
-    """Splitting a long text takes time in proportion to its length, because a hook has less than half a second."""
+    """`pieces` takes time in proportion to the length, because a hook has less than half a second."""
     before = time.process_time()
     pieces(part * (200_000 // len(part)))
     assert time.process_time() - before < 10

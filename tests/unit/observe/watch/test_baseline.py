@@ -1,4 +1,4 @@
-"""The baseline: the content of files before a task, found by path."""
+"""The baseline: the content that files had before a task, by path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def seen(kind: bytes = HASHED, content: bytes = b"1" * 20, *, at: int = 1, mode:
 def kept(
     tracked: dict[bytes, bytes], untracked: dict[bytes, bytes] | None = None, *, is_late: bool = False, **more: object
 ) -> Baseline:
-    """Write and open the baseline of one repository."""
+    """Write the recorded contents of one repository, and open them for reading."""
     tree = Tree(tracked=tracked, untracked=untracked or {}).but(**more)
     git = GitState(top="/r", git_dir="/r/.git", common_dir="/r/.git", identity="1")
     with TemporaryFile() as file:
@@ -34,7 +34,7 @@ def kept(
 
 @given(st.dictionaries(st.lists(NAMES, min_size=1, max_size=3).map(b"/".join), st.binary(min_size=20, max_size=20)))
 def test_baseline_finds_every_path_and_no_other(contents: dict[bytes, bytes]) -> None:
-    """Every path is found, even if the names have arbitrary bytes and come in any order."""
+    """Every recorded path is found, and no other path, whatever bytes the names have."""
     baseline = kept({path: seen(content=content) for path, content in contents.items()})
     for path, content in contents.items():
         text = "/r/" + os.fsdecode(path)
@@ -47,7 +47,7 @@ def test_baseline_finds_every_path_and_no_other(contents: dict[bytes, bytes]) ->
 
 
 def test_baseline_is_unknown_for_files_whose_content_was_not_read() -> None:
-    """Files that are converted, too new, links or unread have the state `?`."""
+    """A file whose content was not read has the state `?`, for example a link or a file that git converts."""
     known, unknown = "f" + "31" * 20, "?"
     for file, state, converts in (
         (seen(), known, False),
@@ -67,13 +67,13 @@ def test_baseline_is_unknown_for_files_whose_content_was_not_read() -> None:
 
 
 def test_missing_file_is_unknown_when_the_snapshot_was_late() -> None:
-    """The file is unknown, because the command already ran before the snapshot and may have removed the file."""
+    """If the snapshot was late, a missing file is unknown. The command may have removed it before the snapshot."""
     late = kept({b"x": GONE, b"y": seen()}, is_late=True)
     assert [late.state(f"/r/{name}") for name in "xyz"] == ["?", "f" + "31" * 20, "0"]
 
 
 def test_baseline_watches_directories_from_the_top_down_to_the_limit() -> None:
-    """Watched are the directories of tracked files, of git's HEAD and of its refs."""
+    """The directories of tracked files, of git's HEAD and of its refs are watched, from the top down to the limit."""
     watched = kept({b"a/b/x": seen(), b"c/x": seen(), b"x": seen()}).watched
     assert set(watched.directories) == {"/r", "/r/.git", "/r/a", "/r/a/b", "/r/c"}
     assert (watched.places, watched.is_whole) == (("/r", "/r/.git", ""), True)

@@ -1,4 +1,4 @@
-"""The session that a process works for, read from the environment of the process."""
+"""Which session a process works for, according to its environment variables."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ INSIDE = [
 def test_session_of_a_process_in_a_task_is_the_one_named_inside(
     outer: dict[str, str], inner: dict[str, str], expected: str
 ) -> None:
-    """A session named inside the task has precedence over the session that launched the task."""
+    """If a session is named inside a task, it has precedence over the session that launched the task."""
     task = environ_of_task(outer, "t1", "P")
     assert session_of({**task, **inner}) == expected
 
 
 def test_session_of_a_task_in_a_task_is_the_one_named_inside() -> None:
-    """An inner task belongs to the session that is named in the outer task, or in the inner task itself."""
+    """A task inside a task belongs to the session that is named in either task, the inner one first."""
     outer = {**environ_of_task({CLAUDE: "P"}, "t1", "P"), CLAUDE: "C"}
     inner = environ_of_task(outer, "t2", session_of(outer))
     assert session_of(inner) == "C"
@@ -41,9 +41,9 @@ def test_session_of_a_task_in_a_task_is_the_one_named_inside() -> None:
 
 
 def test_session_of_a_process_outside_a_task_is_the_first_one_named() -> None:
-    """OUTLIVE_SESSION comes before the variables of clients.
+    """Outside of a task, OUTLIVE_SESSION comes before the variables of clients.
 
-    The list of inherited sessions is ignored outside of a task.
+    The variable with the sessions around a task is ignored there.
     """
     found = {PLUGIN: "P", CLAUDE: "C", "OUTLIVE_INHERITED_SESSIONS": "P"}
     assert session_of(found) == "P"
@@ -59,7 +59,7 @@ def test_session_name_with_spaces_is_inherited_whole() -> None:
 
 
 def test_session_of_a_message_comes_before_that_of_the_task() -> None:
-    """Only a session that is named inside the task has precedence over a session in a client's message."""
+    """A session in a client's message comes before the task's session, but not before one named inside the task."""
     task = environ_of_task({}, "t1", "P")
     assert own_session_of(task) is None
     assert own_session_of(task, "C") == "C"

@@ -1,4 +1,7 @@
-"""Replaying a journal: windows are reported only from known states."""
+"""Computing effects from the recorded changes of a task.
+
+A time in which a path was changed is called a window, and is reported only between known states.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,20 @@ A, B = "f" + "a" * 40, "f" + "b" * 40
 
 
 def replay(*lines: str, now: str = A) -> Effects:
-    """Return the effects of a journal whose fields are separated by blanks."""
+    """Return the effects of recorded changes, whose fields are separated by blanks."""
     replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read(line.split(" ") for line in ("1 watch 0 - /r /r/.git", *lines))
     return replayed.effects(lambda *_: now)
 
 
 def lasted(window: Window) -> timedelta:
-    """Return how long a closed window was open."""
+    """Return how long a path was changed before it was restored."""
     assert window.closed_at is not None
     return window.closed_at - window.opened_at
 
 
 def test_watched_path_that_was_restored_has_a_window() -> None:
-    """The window lasts from the first check that found a difference to the first check that found none."""
+    """A watched path counts as changed from the first check that finds a difference to the first that finds none."""
     found = replay(f"2000000 seen 0 {A} /r/x {B} /r/x", f"5000000 seen 0 {A} /r/x {A} /r/x")
     (window,) = found.windows
     assert lasted(window) == timedelta(seconds=3)
@@ -36,7 +39,7 @@ def test_watched_path_that_was_restored_has_a_window() -> None:
 
 
 def test_summary_names_a_keeper_that_died_before_it_observed() -> None:
-    """If a journal has a gap and no beginning, the effects are unknown."""
+    """If the keeper died before it observed anything, the effects are unknown."""
     replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read([["1000000", "unobserved", "0", "-", "its keeper died"]])
     found = replayed.effects(lambda *_: A)
@@ -46,27 +49,27 @@ def test_summary_names_a_keeper_that_died_before_it_observed() -> None:
 
 
 def test_window_of_a_watched_path_ends_at_the_final_check() -> None:
-    """The window ends with the final check, because the time of the restoration is not known."""
+    """If only the final check finds a watched path restored, the path counts as changed until this check."""
     found = replay(f"2000000 seen 0 {A} /r/x {B} /r/x", f"9000000 final 0 {A} /r/x")
     (window,) = found.windows
     assert lasted(window) == timedelta(seconds=7)
 
 
 def test_path_with_an_unknown_first_state_has_no_window() -> None:
-    """A path whose first state is unknown is only reported as changed."""
+    """If the first state of a path is unknown, the path is reported as changed, without a time of restoration."""
     found = replay(f"2000000 seen 0 ? /r/x {B} /r/x", f"5000000 seen 0 ? /r/x {A} /r/x")
     assert (found.changed, found.windows, found.restored) == (("/r/x",), (), ())
 
 
 def observed(*lines: str) -> Effects:
-    """Return the effects of a journal of calls with the final states of its paths."""
+    """Return the effects of recorded calls, with the final states of their paths."""
     replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
     return replayed.effects(lambda *_: "")
 
 
 def test_unreadable_state_neither_opens_nor_closes_a_window() -> None:
-    """The window stays as it was, because only a known state shows whether a path differs from its first content."""
+    """If the state of a path cannot be read, this neither begins nor ends the time in which it counts as changed."""
     found = observed(f"2 write 9 {A} /r/x", "3 write 9 ? /r/x", f"4 final 0 {A} /r/x")
     assert (found.level, found.windows, found.restored, found.rewritten) == ("observed", (), (), ("/r/x",))
     lines = (f"2 write 9 {A} /r/x", f"3 write 9 {B} /r/x", "4 write 9 ? /r/x", f"5 write 9 {B} /r/x")
@@ -79,10 +82,9 @@ def test_unreadable_state_neither_opens_nor_closes_a_window() -> None:
 
 
 def test_change_of_a_restored_path_is_attributed_to_another_process() -> None:
-    """A change after the last change by the task and the check of the restored path is by another process.
+    """If a restored path changes after it was checked, without a call by the task, another process has changed it.
 
-    This does not hold for a path that the task only wrote, because a child may write on through a
-    descriptor without a call.
+    This does not hold for a path that the task only wrote, because a child may write on through a descriptor.
     """
     found = observed(f"2 remove 9 {A} /r/x", "3 write 9 0 /r/x", f"4 look 0 {A} /r/x", f"9 final 0 {B} /r/x")
     assert (found.changed, found.restored, [each.name for each in found.unattributed or ()]) == ((), ("/r/x",), ["x"])
@@ -96,7 +98,10 @@ def test_change_of_a_restored_path_is_attributed_to_another_process() -> None:
 
 
 def test_changed_path_that_cannot_be_read_is_changed_and_a_gap() -> None:
-    """The path counts as changed and as a gap, unless the file's times show that no process wrote the file."""
+    """If a changed path cannot be read at the end, it is reported as changed, and its final state as unknown.
+
+    It is known if the file's times show that no process wrote it.
+    """
     for lines in (("2 write 9 ? /r/x", f"4 final 0 {A} /r/x"), (f"2 write 9 {A} /r/x", "4 final 0 ? /r/x")):
         found = observed(*lines)
         assert (found.level, found.changed, found.windows) == ("partial", ("/r/x",), ())
@@ -107,19 +112,25 @@ def test_changed_path_that_cannot_be_read_is_changed_and_a_gap() -> None:
 
 
 def test_window_ends_when_a_restored_file_was_last_written() -> None:
-    """The window ends with the last write of the file. `slow > x`, for example, restores the content much later."""
+    """A restored file counts as changed until it was last written, even if the command that restored it ended later.
+
+    `slow > x`, for example, opens the file early and writes it late.
+    """
     away, opened = f"1000000 write 9 {A} /r/x", f"2000000 write 9 {B} /r/x"
     (window,) = observed(away, opened, f"9000000 final 0 {A} /r/x 6000000 6000000").windows
     assert lasted(window) == timedelta(seconds=5)
     (window,) = observed(away, opened, f"9000000 final 0 {A} /r/x 500000 6000000").windows
-    assert lasted(window) == timedelta(seconds=1)  # `cp -p`, for example, sets the time of a file back
+    assert lasted(window) == timedelta(seconds=1)  # `cp -p`, for example, sets the time of a file to an earlier time.
     again = f"8000000 write 9 {A} /r/x", f"9000000 final 0 {A} /r/x 8000000 8000000"
     (window,) = observed(away, opened, f"7000000 look 0 {A} /r/x 6000000", *again).windows
     assert lasted(window) == timedelta(seconds=5)
 
 
 def test_packing_refs_does_not_count_as_a_missing_stash() -> None:
-    """The stash is not missing, because git moves it to `packed-refs`, where later git commands find it."""
+    """When git packs refs, the file of the stash is removed. The stash does not count as missing then.
+
+    Git moves the stash to `packed-refs`.
+    """
     replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read(line.split("|") for line in ("1|begin|0|-|/r|/r/.git|", "2|exec|8|-|git pack-refs --all"))
     replayed.read([f"3 remove 8 {A} /r/.git/refs/stash".split(" ")])
@@ -127,7 +138,7 @@ def test_packing_refs_does_not_count_as_a_missing_stash() -> None:
 
 
 def test_path_changed_by_others_after_the_end_is_not_left_open() -> None:
-    """The window does not stay open, because a window is open only while the path is as the task left it."""
+    """If another process changes a path after the task's end, the task has not left this path changed."""
     c = "f" + "c" * 40
     for now, is_held in {A: False, B: True, c: False, "0": False, "?": True}.items():
         replayed = Replay("/home/outlive", "/home/outlive/worktrees")
@@ -137,7 +148,7 @@ def test_path_changed_by_others_after_the_end_is_not_left_open() -> None:
 
 
 def test_nested_repositories_have_separate_windows() -> None:
-    """If two repositories, one inside the other, are changed at the same time, each has its own windows."""
+    """If a repository and one inside it are changed at once, each has its own list of changes."""
     replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     lines = (
         "1 begin 0 - /r /r/.git  /r/in /r/in/.git ",
@@ -152,7 +163,7 @@ def test_nested_repositories_have_separate_windows() -> None:
 
 
 def test_open_window_of_one_file_does_not_hide_the_closed_one_of_another() -> None:
-    """If two files are changed at once and one of them is restored, there is a closed and an open window."""
+    """If two files are changed at once and one is restored, one is listed as restored and the other as changed."""
     lines = (f"2 seen 0 {A} /r/x {B} /r/x", f"5 seen 0 {A} /r/x {A} /r/x", f"5 seen 0 {A} /r/y {B} /r/y")
     back, still = replay(*lines, "9 final 0 " + A + " /r/x", "9 final 0 " + B + " /r/y").windows
     assert (back.paths, lasted(back)) == (("/r/x",), timedelta(microseconds=3))
@@ -160,7 +171,7 @@ def test_open_window_of_one_file_does_not_hide_the_closed_one_of_another() -> No
 
 
 def test_effects_count_the_windows_that_are_not_kept() -> None:
-    """The first windows and the last window are kept, and the windows between them are counted."""
+    """Of very many changes that were restored, the first ones and the last are kept. The others are counted."""
     lines = [f"{at} write 9 {B if at % 2 else A} /r/x" for at in range(2, 61)]
     replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
@@ -171,14 +182,17 @@ def test_effects_count_the_windows_that_are_not_kept() -> None:
 
 
 def test_new_file_that_is_created_and_removed_often_is_no_gap() -> None:
-    """The test programs that `configure` creates and removes by the hundred, for example, make no gap."""
+    """New files that are created and removed by the hundred do not make the effects incomplete.
+
+    `configure`, for example, makes such files.
+    """
     lines = (f"{at}0 write 9 0 /r/try.c|{at}5 remove 9 {A} /r/try.c".split("|") for at in range(1, 40))
     found = observed(*(line for pair in lines for line in pair), "9999 final 0 0 /r/try.c")
     assert (found.level, found.gaps, found.windows) == ("observed", (), ())
 
 
 def test_directory_that_existed_is_not_reported_as_created() -> None:
-    """If git calls `mkdir` for an existing directory, no worktree is reported as added."""
+    """If git calls `mkdir` for a directory that exists, no worktree is reported as new."""
     replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     lines = ("1 begin 0 - /r /m/.git/worktrees/w /m/.git", "2 mkdir 9 d7 /m/.git/worktrees/w", "3 mkdir 9 d8 /r/x")
     replayed.read(line.split(" ") for line in lines)
@@ -187,7 +201,7 @@ def test_directory_that_existed_is_not_reported_as_created() -> None:
 
 
 def test_replay_continues_the_states_of_the_attempt_before() -> None:
-    """The effects cover all attempts. An attempt without observation is a gap."""
+    """The effects of a second attempt continue those of the first. If an attempt was not observed, they say so."""
     first = (
         "1 begin 0 - /r /r/.git ",
         f"2 write 9 {A} /r/x",
@@ -208,7 +222,7 @@ def test_replay_continues_the_states_of_the_attempt_before() -> None:
 
 
 def test_change_of_a_surviving_process_outdates_the_final_check() -> None:
-    """The state after the last observed change is used, and not the state at the final check."""
+    """If a surviving process changes a path after the final check, the later state counts."""
     replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     lines = ("1 begin 0 - /r /r/.git ", f"2 write 9 {A} /r/x", f"3 final 0 {B} /r/x", f"4 write 9 {B} /r/x")
     replayed.read(line.split(" ") for line in lines)
@@ -217,10 +231,9 @@ def test_change_of_a_surviving_process_outdates_the_final_check() -> None:
 
 
 def test_change_by_others_before_the_final_check_is_not_attributed_to_the_task() -> None:
-    """If a path was written after the end of the task, its final state is a gap.
+    """If a path was written after the task's end, it is reported as changed, and its state at the end as unknown.
 
-    The path is still reported as changed or created. Removals by the task and changes of surviving processes count as
-    the task's own.
+    Removals by the task, and changes by processes that it left running, count as the task's own.
     """
     for call, state, told in (
         (f"write 9 {A} /r/x", "0", (("/r/x",), (), ())),
@@ -246,7 +259,10 @@ def test_change_by_others_before_the_final_check_is_not_attributed_to_the_task()
 
 
 def test_changes_in_the_state_directory_are_left_out_except_in_worktrees() -> None:
-    """Outlive itself writes to the state directory, but only agents and other tasks write to the worktrees in it."""
+    """Changes in Outlive's state directory are left out, except in the worktrees of agents.
+
+    Outlive itself writes there.
+    """
     own, worktree = "/home/outlive/tasks/t/output", "/home/outlive/worktrees/t"
     for operation, top, form in (
         ("begin", worktree, "2 write 9 {0} {2}"),
@@ -262,14 +278,14 @@ def test_changes_in_the_state_directory_are_left_out_except_in_worktrees() -> No
 
 
 def moved(*lines: str, now: dict[str, str]) -> Effects:
-    """Return the effects of a journal of calls that has no final check."""
+    """Return the effects of recorded calls without a final check."""
     replayed = Replay("/home/outlive", "/home/outlive/worktrees")
     replayed.read(line.split(" ") for line in ("1 begin 0 - /r /r/.git ", *lines))
     return replayed.effects(lambda path, _: now.get(path, "0"))
 
 
 def test_file_is_followed_when_its_directory_is_moved() -> None:
-    """A change under the new name is reported for the file's first name."""
+    """If a directory was moved, a change of a file in it is reported under the file's first name."""
     away, back = "2 rename 9 d1 /r/d 0 /r/e", "4 rename 9 d1 /r/e 0 /r/d"
     found = moved(away, f"3 write 9 {A} /r/e/x", back, now={"/r/d": "d1", "/r/d/x": B})
     assert (found.changed, found.gone, found.created, found.restored) == (("/r/d/x",), (), (), ("/r/d",))
@@ -278,10 +294,9 @@ def test_file_is_followed_when_its_directory_is_moved() -> None:
 
 
 def test_created_file_is_reported_by_its_present_name_when_its_directory_moved() -> None:
-    """A created file in a directory that was moved afterwards is reported by its new name.
+    """A created file in a directory that was moved later is reported by its new name, and not if it was removed again.
 
-    Programs often fill a temporary directory and rename it when it is complete. A created file that was removed again
-    is not reported.
+    Programs often fill a temporary directory, and rename it when it is complete.
     """
     made = (
         "2 mkdir 9 0 /r/t",
@@ -316,7 +331,7 @@ def test_created_file_is_reported_by_its_present_name_when_its_directory_moved()
 
 
 def test_inner_directory_is_followed_when_the_outer_one_moves() -> None:
-    """A changed file is reported by its first name, because two moves away and two back are replayed in order."""
+    """If an outer and an inner directory are moved away and back, a file in them is reported by its first name."""
     there = ("2 rename 9 d1 /r/d/x 0 /r/d/y", "3 rename 9 d2 /r/d 0 /r/e", f"4 write 9 {A} /r/e/y/f")
     back = ("5 rename 9 d2 /r/e 0 /r/d", "6 rename 9 d1 /r/d/y 0 /r/d/x")
     found = moved(*there, *back, now={"/r/d": "d2", "/r/d/x": "d1", "/r/d/x/f": B})
@@ -324,7 +339,7 @@ def test_inner_directory_is_followed_when_the_outer_one_moves() -> None:
 
 
 def test_removed_file_has_a_window_until_a_copied_directory_replaces_it() -> None:
-    """The window of a removed file ends when one rename puts a complete directory in place."""
+    """If one rename puts a complete directory in place, a removed file in it counts as restored from then on."""
     copied, removed = ("2 mkdir 9 0 /r/e", "2 make 9 0 /r/e/x"), f"3 remove 9 {A} /r/d/x"
     found = moved(*copied, removed, "7 rename 9 d2 /r/e 0 /r/d", now={"/r/d": "d2", "/r/d/x": A})
     assert found.restored == ("/r/d/x",)
@@ -332,7 +347,7 @@ def test_removed_file_has_a_window_until_a_copied_directory_replaces_it() -> Non
 
 
 def test_moved_directory_has_a_window_when_a_file_in_it_was_removed_before() -> None:
-    """The moved directory has a window, and the file that was removed before is reported separately."""
+    """If a file is removed from a directory that is then moved, the directory and the file are reported separately."""
     removed = f"2 remove 9 {A} /r/d/x"
     found = moved(removed, "3 rename 9 d1 /r/d 0 /r/e", "7 rename 9 d1 /r/e 0 /r/d", now={"/r/d": "d1"})
     (closed,) = (window for window in found.windows if window.closed_at)
@@ -341,7 +356,7 @@ def test_moved_directory_has_a_window_when_a_file_in_it_was_removed_before() -> 
 
 
 def test_window_of_a_changed_file_begins_before_its_directory_moved() -> None:
-    """A file that differs when the directory is back was changed before the directory moved."""
+    """If a file differs when its directory is moved back, it counts as changed since before the first move."""
     away, back = "5 rename 9 d1 /r/d 0 /r/e", "7 rename 9 d1 /r/e 0 /r/d"
     for first in (f"2 write 9 {A} /r/d/x", f"2 remove 9 {A} /r/d/x"):
         after = {"write": B, "remove": "0"}[first.split()[1]]
@@ -353,10 +368,10 @@ def test_window_of_a_changed_file_begins_before_its_directory_moved() -> None:
 
 
 def test_recreated_directory_is_restored_only_when_all_its_entries_are_known() -> None:
-    """A recreated directory counts as restored only if all its entries are known.
+    """A directory that was removed and made again counts as restored only if all its entries are known.
 
-    A new directory may have the old inode number, but has another birth time. The journal does not name every file in a
-    git directory.
+    A new directory may have the old inode number, but has another time of creation. Not every file in a git directory
+    is recorded.
     """
     away, anew = "2 rename 9 d1:1 /r/d - /x", "3 mkdir 9 0 /r/d"
     assert moved(away, anew, now={"/r/d": "d1:2"}).changed == ("/r/d",)
@@ -366,7 +381,7 @@ def test_recreated_directory_is_restored_only_when_all_its_entries_are_known() -
 
 
 def test_directory_of_refs_is_not_reported_as_a_branch() -> None:
-    """The directory is no branch, because git creates and removes it with the refs in it."""
+    """A directory of refs is not reported as a branch. Git creates and removes it together with the refs in it."""
     refs, trees = "/r/.git/refs/heads/feature", "/r/.git/worktrees/side"
     made = (f"2 mkdir 9 0 {refs}", f"3 rename 9 - {refs}/x.lock 0 {refs}/x", f"4 mkdir 9 - {trees}")
     gone = (f"5 remove 9 {A} {refs}/x", f"6 remove 9 d1 {refs}", f"7 remove 9 - {trees}")
@@ -375,7 +390,10 @@ def test_directory_of_refs_is_not_reported_as_a_branch() -> None:
 
 
 def test_worktree_is_not_reported_as_removed_when_its_directory_still_exists() -> None:
-    """The worktree is not removed, because git may try without success to remove the directory of its last ref."""
+    """If its directory still exists, a worktree is not reported as removed.
+
+    Git may have tried in vain to remove the directory of its last ref.
+    """
     trees = "/r/.git/worktrees/side"
     tried = (f"2 remove 9 d1:1 {trees}", f"3 rename 9 - {trees}/HEAD.lock {A} {trees}/HEAD")
     there, gone = (f"9 final 0 {state} {trees}" for state in ("d1:1", "0"))
@@ -385,7 +403,7 @@ def test_worktree_is_not_reported_as_removed_when_its_directory_still_exists() -
 
 
 def test_git_changes_of_a_further_repository_are_named_with_its_path() -> None:
-    """Changes of the first repository and of its shared refs are named without a path."""
+    """Changes in another repository are reported with its path. Those in the first repository are reported without."""
 
     def told(begin: str, *paths: str) -> list[str]:
         replayed = Replay("/home/outlive", "/home/outlive/worktrees")
@@ -405,7 +423,7 @@ def test_git_changes_of_a_further_repository_are_named_with_its_path() -> None:
 
 
 def test_directory_that_was_changed_outside_of_the_tree_is_a_gap_when_it_is_back() -> None:
-    """The directory is a gap, because the files in it may differ although the directory is the same one."""
+    """If a directory was changed outside of the project and is moved back, its files are marked as unknown."""
     for name in ("/r/d", "/r"):
         away, back = f"2 rename 9 d1 {name} - /x/e", f"5 rename 9 - /x/e 0 {name}"
         touched, renamed = "3 write 9 - /x/e/in/f", ("3 rename 9 - /x/e - /x/f", f"5 rename 9 - /x/f 0 {name}")
@@ -421,15 +439,18 @@ def test_directory_that_was_changed_outside_of_the_tree_is_a_gap_when_it_is_back
 
 
 def test_moves_above_the_limit_are_a_gap() -> None:
-    """Moves above a limit are a gap. Their number is limited, because each move is compared with every known path."""
+    """If there are too many moves, the effects say that they are incomplete.
+
+    The number is limited, because each move is compared with every path.
+    """
     found = moved(*(f"{at} rename 9 d{at} /r/{at} 0 /r/m{at}" for at in range(2, 210)), now={})
     assert (found.level, len(found.gaps)) == ("partial", 1)
 
 
 def test_replay_reports_nothing_for_files_that_came_with_a_move_above_the_limit() -> None:
-    """A file that came with such a move was new under its new name, so it is not reported as missing.
+    """A file in a directory that was moved too late to be followed is not reported as missing.
 
-    A directory that is moved back to its own name has its old files again.
+    If the directory is moved back to its own name, it has its old files again.
     """
     many = [f"{at} rename 9 d{at} /r/{at} 0 /r/m{at}" for at in range(2, 202)]
     made = ("300 mkdir 9 0 /r/t", "301 write 9 0 /r/t/f", "302 rename 9 d9 /r/t 0 /r/u", f"303 remove 9 {A} /r/u/f")
