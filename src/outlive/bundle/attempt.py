@@ -11,6 +11,7 @@
     attempts/N/before   a quick snapshot of the repository before the command (see `observe.git.take_snapshot`)
     attempts/N/after    a quick snapshot of the repository after the command
     attempts/N/compared the changes to all files during the attempt, by any process (see `observe.git.compare`)
+    attempts/N/ports    the names and numbers of the leased ports, if there are any (see `ports`)
 
 The lock on the file `lock` proves only that the keeper or the witness is alive. No process waits for this lock, because
 a waiter that got the lock for a short time would be taken for a keeper. No process unlocks the file explicitly. A
@@ -47,6 +48,7 @@ class AttemptFiles:
         self.turn = self.path + "/turn"
         self.record = self.path + "/record"
         self.output = self.path + "/output"
+        self.ports = self.path + "/ports"
 
     def read_slot(self, slot: record.Slot) -> dict[str, str] | None:
         """Return one fact of the record, or None if the record or the fact is missing."""
