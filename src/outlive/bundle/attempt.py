@@ -66,7 +66,15 @@ class HeldFiles:
     """The open and locked files of an attempt, which a keeper inherits."""
 
     def __init__(
-        self, *, lock: int | None, control: int, done: int, record: int, output: int, turn: int | None = None
+        self,
+        *,
+        lock: int | None,
+        control: int,
+        done: int,
+        record: int,
+        output: int,
+        turn: int | None = None,
+        ports: tuple[int, ...] = (),
     ) -> None:
         # None if this is a later keeper of a task whose witness lives, because then the witness has the lock.
         self.lock = lock
@@ -76,18 +84,20 @@ class HeldFiles:
         self.done = done
         self.record = record
         self.output = output
+        # The sockets of leased ports (see `ports`). The command does not inherit them.
+        self.ports = ports
 
     def fds(self) -> tuple[int, ...]:
         """Return the descriptors of all files."""
-        held = (self.lock, self.control, self.done, self.record, self.output, self.turn)
+        held = (self.lock, self.control, self.done, self.record, self.output, self.turn, *self.ports)
         return tuple(fd for fd in held if fd is not None)
 
     def let_go(self) -> None:
-        """Close all files that other processes wait for. Keep the record open.
+        """Close all files that other processes wait for, and the leased ports. Keep the record open.
 
         The open record shows other keepers that this process is a keeper, and not a process of their own task.
         """
-        for fd in (self.lock, self.control, self.done, self.turn):
+        for fd in (self.lock, self.control, self.done, self.turn, *self.ports):
             if fd is not None:
                 os.close(fd)
 

@@ -57,6 +57,8 @@ class Start(Value):
     """The FIFO that the command reads as its input. None if the command takes no input."""
     prompt: str | None = None
     """The file that an agent's client reads as its whole input. None if the command is not an agent's client."""
+    ports: tuple[int, ...] = ()
+    """The sockets of leased ports, which the witness has inherited from the keeper."""
     shared_listener: SharedListener | None = None
     """The listener of the command's system calls. None if the calls are not observed."""
 
@@ -181,7 +183,7 @@ def _linger(start: Start, stand_in: ListenerFallback) -> None:
 
     If the keeper dies, the witness answers the calls of these processes.
     """
-    for fd in (start.lock, start.record, start.output):
+    for fd in (start.lock, start.record, start.output, *start.ports):
         os.close(fd)  # as long as the lock is open, the attempt counts as running
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     stand_in.wait()

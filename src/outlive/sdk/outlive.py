@@ -114,6 +114,7 @@ class Outlive:
         observe: Observe = "auto",
         stdin: bool = False,
         touches: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+        ports: str | Sequence[str] = (),
         retain: Span = None,
     ) -> Task:
         """Launch a task, and return the task once the task runs or is queued.
@@ -131,7 +132,8 @@ class Outlive:
 
         The task begins when the tasks of `after` have succeeded and the tasks of `after_any` have ended. With
         `slots={"gpu": 2}`, at most two tasks with the name `gpu` run at a time, and with `locks="gpu"` only one task.
-        `touches` names paths that the task will change, so that other sessions are warned.
+        `touches` names paths that the task will change, so that other sessions are warned. With `ports="web"`, a free
+        port is leased, and the command gets it as `PORT`, `PORT_WEB` and in place of `{port:web}`.
         """
         given = from_shell_text(command) if isinstance(command, str) else from_argv(list(map(_word, command)))
         fields = {
@@ -153,6 +155,7 @@ class Outlive:
             "observe": observe,
             "takes_input": stdin,
             "touches": touches,
+            "ports": tuple(_several(ports)),
             "retain": retain,
         }
         _check_kinds({**fields, "stdin": stdin})
@@ -587,7 +590,8 @@ def _check_kinds(fields: Mapping[str, Any]) -> None:
     Without this check, such an argument would fail in the spawner, and the error would be less clear.
     """
     given = [(name, fields[name], kind) for name, kind in _KINDS.items() if fields.get(name) is not None]
-    for name, found, kind in (*given, *(("locks", one, str) for one in _several(fields["locks"]))):
+    several = [(name, one, str) for name in ("locks", "ports") for one in _several(fields.get(name, ()))]
+    for name, found, kind in (*given, *several):
         if not isinstance(found, kind):
             raise UserError(f"{name} cannot be {found!r}", f"give a value of the type {kind.__name__}")
 

@@ -65,6 +65,7 @@ def request_of(home: Home, given: Given, what: command.Command) -> Request:
         observe=given.observe or "auto",
         takes_input=bool(getattr(given, "stdin", False)),
         touches=tuple(given.touches),
+        ports=tuple(getattr(given, "port", ())),
         retain=DEFAULT_RETENTION if given.retain is None else given.retain,
     )
 
@@ -313,6 +314,12 @@ COMMAND = Command(
             repeat=True,
         ),
         Option(
+            name="--port",
+            metavar="NAME",
+            help="lease a free port; the command gets it as $PORT_NAME, {port:NAME} and, for the first one, $PORT",
+            repeat=True,
+        ),
+        Option(
             name="--retain",
             metavar="D",
             help="keep the task's record for this time after the end (default 7d)",
@@ -332,6 +339,10 @@ COMMAND = Command(
         (
             "outlive run --after t7k2 -- ./deploy",
             "begin when t7k2 has succeeded; if t7k2 fails, this task is cancelled",
+        ),
+        (
+            "outlive run --port web -- vite --strictPort --port {port:web}",
+            "start a server on a port that no other worktree and no other program is given",
         ),
         (
             "outlive run --wait 90s -- npm test",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from zlib import crc32
+
 from outlive.domain.errors import UserError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _LONGEST_NAME = 40
+# Below the ports that Linux gives to clients, and clear of the well-known ports of databases and of Kubernetes.
+_FIRST, _NUMBER = 20_000, 4_000
+_LOWEST, _HIGHEST = 1_024, 65_535
 MOST_PORTS = 20
 
 
@@ -51,3 +57,25 @@ def with_ports(text: str, ports: Mapping[str, int]) -> str:
     for name, number in ports.items():
         text = text.replace(f"{{port:{name}}}", str(number))
     return text
+
+
+def candidates(project: str, name: str, ephemeral: tuple[int, int]) -> Iterator[int]:
+    """Yield the ports to try for a name, in an order that is stable for a project.
+
+    Two worktrees of a repository are two projects, so each worktree gets ports of its own. `ephemeral` are the lowest
+    and the highest port that the kernel gives to clients. These ports are left out, because a client may have any of
+    them at any time.
+    """
+    span = _leasable(*ephemeral)
+    first = crc32(f"{project}\0{name}".encode("utf-8", "surrogateescape")) % len(span)
+    yield from chain(span[first:], span[:first])
+
+
+def _leasable(low: int, high: int) -> range:
+    """Return the ports that may be leased: the usual ones, or others outside of the ephemeral ports."""
+    usual = range(_FIRST, _FIRST + _NUMBER)
+    if high < usual[0] or low > usual[-1]:
+        return usual
+    below, above = range(max(_LOWEST, low - _NUMBER), low), range(high + 1, _HIGHEST + 1)[:_NUMBER]
+    found = max(below, above, key=len)
+    return found if len(found) >= MOST_PORTS else usual  # almost all ports are ephemeral, so nothing better is left

@@ -59,6 +59,10 @@ class Run(Arguments):
     slots: Annotated[dict[str, int], Field(description="for each name, run at most this many tasks at a time")] = {}
     lock: Annotated[list[str], Field(description="for each name, run only one task at a time")] = []
     retries: Annotated[int, Field(ge=0, le=100, description="retry up to N times if the task fails")] = 0
+    ports: Annotated[
+        list[str],
+        Field(description="lease a free port for each name; the command gets it as $PORT_NAME and as {port:NAME}"),
+    ] = []
     stdin: Annotated[bool, Field(description="let `send` send input; without this, the task has no input")] = False
     notify: Annotated[Notify, Field(description=told_notify)] = "end"
     wait: Annotated[str | None, Field(description="wait this long for the result, at most 45s")] = None
@@ -95,6 +99,7 @@ def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
         after_any=given.after_any,
         slots=given.slots,
         locks=given.lock,
+        ports=given.ports,
         stdin=given.stdin,
         notify=given.notify,
         retain=retain,

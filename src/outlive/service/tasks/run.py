@@ -78,6 +78,8 @@ class Request(Value):
     observe: Observe = "auto"
     takes_input: bool = False
     touches: tuple[str, ...] = ()
+    ports: tuple[str, ...] = ()
+    """The names of the ports to lease for the task."""
     retain: timedelta = DEFAULT_RETENTION
     agent: AgentRequest | None = None
     """The settings of an agent besides its prompt, such as its models and limits. None for a command."""
@@ -179,6 +181,10 @@ def check_request(request: Request) -> None:
         raise UserError(f"the key scope cannot be {request.key_scope!r}", f"use one of: {', '.join(KEY_SCOPES)}")
     if request.observe not in OBSERVE:
         raise UserError(f"observe cannot be {request.observe!r}", f"use one of: {', '.join(OBSERVE)}")
+    if request.ports:
+        from outlive.domain.tasks.ports import check_port_names  # noqa: PLC0415 - imported here, because only tasks with ports need it
+
+        check_port_names(request.ports)
     _check_texts(request)
 
 
@@ -303,6 +309,10 @@ def _prepare(home: Home, launch: Launch, files: AttemptFiles, request: Request, 
     except OSError as error:
         raise _cannot_make(files, error) from error
     try:
+        if request.ports:
+            from outlive.bundle.ports import lease_ports  # noqa: PLC0415 - imported here, because only tasks with ports need it
+
+            lease_ports(files, held, request.ports, launch.project)
         return prepare(home, launch, files, held, request.surroundings)
     except Unavailable:
         discard_bundle(files.bundle)
