@@ -93,9 +93,10 @@ class HeldFiles:
         return tuple(fd for fd in held if fd is not None)
 
     def let_go(self) -> None:
-        """Close all files that other processes wait for, and the leased ports. Keep the record open.
+        """Close the files that other processes wait for, and the leased ports.
 
-        The open record shows other keepers that this process is a keeper, and not a process of their own task.
+        The record stays open. The open record shows other keepers that this process is a keeper, and not a process of
+        their own task.
         """
         for fd in (self.lock, self.control, self.done, self.turn, *self.ports):
             if fd is not None:

@@ -1,7 +1,7 @@
-"""The leased ports of an attempt: the file with their names and numbers, and the lease.
+"""The leased ports of an attempt: their file, and the lease.
 
-The file is in the bundle and not in the ledger, because no query needs the numbers. The keeper and the witness hold the
-lease: they have the sockets open, and the command does not inherit them.
+The file has the names and numbers of the ports. It is in the bundle and not in the ledger, because no query needs the
+numbers. The keeper and the witness hold the lease: they have the sockets open, and the command does not inherit them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Leases of ports: sockets that are bound to a port, so that no other program is given it.
+"""Leases of ports: bound sockets, so that no other program is given the port.
 
 A leased port is bound on 127.0.0.1 and ::1 with SO_REUSEADDR, and nothing listens on it. A server that sets
 SO_REUSEADDR, too, can still bind the port and listen on it. Almost every server does this. A program that searches for
@@ -36,7 +36,10 @@ def lease_one_of(numbers: Iterable[int]) -> tuple[int, tuple[int, ...]] | None:
 
 
 def ephemeral_ports() -> tuple[int, int]:
-    """Return the lowest and the highest port that the kernel gives to clients and to servers with port 0."""
+    """Return the lowest and the highest port that the kernel chooses itself.
+
+    The kernel chooses a port for clients, and for servers with port 0.
+    """
     try:
         low, high = read_small("/proc/sys/net/ipv4/ip_local_port_range").split()
         return int(low), int(high)

@@ -72,7 +72,10 @@ def candidates(project: str, name: str, ephemeral: tuple[int, int]) -> Iterator[
 
 
 def _leasable(low: int, high: int) -> range:
-    """Return the ports that may be leased: the usual ones, or others outside of the ephemeral ports."""
+    """Return the ports that may be leased.
+
+    These are the usual ones, or others if the usual ones are ephemeral.
+    """
     usual = range(_FIRST, _FIRST + _NUMBER)
     if high < usual[0] or low > usual[-1]:
         return usual
