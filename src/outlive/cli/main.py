@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # The verbs in the order of the help. Each verb has a module in `outlive.cli.commands`, which defines COMMAND.
 VERBS = (
     "run", "agent", "list", "show", "output", "transcript", "wait", "result", "cancel", "retry", "adopt", "send",
-    "effects", "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit",
+    "ports", "effects", "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit",
     "completion", "install", "uninstall", "doctor", "hook", "mcp",
 )  # fmt: skip
 ALIASES = {"ps": "list", "logs": "output"}
