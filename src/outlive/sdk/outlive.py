@@ -115,6 +115,7 @@ class Outlive:
         stdin: bool = False,
         touches: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
         ports: str | Sequence[str] = (),
+        again: bool = False,
         retain: Span = None,
     ) -> Task:
         """Launch a task, and return the task once the task runs or is queued.
@@ -133,7 +134,8 @@ class Outlive:
         The task begins when the tasks of `after` have succeeded and the tasks of `after_any` have ended. With
         `slots={"gpu": 2}`, at most two tasks with the name `gpu` run at a time, and with `locks="gpu"` only one task.
         `touches` names paths that the task will change, so that other sessions are warned. With `ports="web"`, a free
-        port is leased, and the command gets it as `PORT`, `PORT_WEB` and in place of `{port:web}`.
+        port is leased, and the command gets it as `PORT`, `PORT_WEB` and in place of `{port:web}`. Raises
+        `AlreadyRunning` if the same server or watcher runs in the same directory, unless `again` is set.
         """
         given = from_shell_text(command) if isinstance(command, str) else from_argv(list(map(_word, command)))
         fields = {
@@ -156,6 +158,7 @@ class Outlive:
             "takes_input": stdin,
             "touches": touches,
             "ports": tuple(_several(ports)),
+            "again": bool(again),
             "retain": retain,
         }
         _check_kinds({**fields, "stdin": stdin})

@@ -18,7 +18,6 @@ from outlive.service.tasks.run import (
     DEFAULT_RETENTION,
     Launched,
     Request,
-    check_not_waiting_for_itself,
     run,
 )
 
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
     from outlive.domain.tasks import command
     from outlive.domain.tasks.queueing import Claim
     from outlive.keeper.plan import Surroundings
+
+
+_MOST_NAMED = 3
 
 
 def act(given: Given) -> int:
@@ -66,6 +68,7 @@ def request_of(home: Home, given: Given, what: command.Command) -> Request:
         takes_input=bool(getattr(given, "stdin", False)),
         touches=tuple(given.touches),
         ports=tuple(getattr(given, "port", ())),
+        again=bool(getattr(given, "again", False)),
         retain=DEFAULT_RETENTION if given.retain is None else given.retain,
     )
 
@@ -76,6 +79,8 @@ def check_before_launch(home: Home, given: Given, request: Request) -> None:
     Also print a warning if this command runs in a sandbox that will kill the task.
     """
     if given.wait is not None and (given.after or given.after_any):
+        from outlive.service.tasks.nested_wait import check_not_waiting_for_itself
+
         check_not_waiting_for_itself(home, request)
     if (maker := killing_sandbox()) is not None:
         sys.stderr.write(
@@ -92,6 +97,11 @@ def report(home: Home, given: Given, launched: Launched) -> int:
     task = launched.task
     if given.key is not None:
         _say_what_the_key_did(home, launched, given.key)
+    if launched.copies:
+        names = ", ".join(launched.copies[:_MOST_NAMED])
+        sys.stderr.write(
+            f"note: already running: {names} (the same command in the same directory); {task} is another copy\n"
+        )
     if not home.can_punch:
         sys.stderr.write(
             f"note: the file system of {home.path} cannot free space in the middle of a file, so Outlive\n"
@@ -253,6 +263,10 @@ COMMAND = Command(
             metavar="SCOPE",
             help="choose which ended tasks with the key are not retried (default succeeded)",
             choices=("succeeded", "ended"),
+        ),
+        Option(
+            name="--again",
+            help="start the command although the same server or watcher runs in this directory already",
         ),
         Option(name="--foreground", help="end the task when the terminal or the client that launched it ends"),
         Option(name="--timeout", metavar="D", help="end the task after this time", parse=parse_duration),

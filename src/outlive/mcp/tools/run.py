@@ -63,6 +63,9 @@ class Run(Arguments):
         list[str],
         Field(description="lease a free port for each name; the command gets it as $PORT_NAME and as {port:NAME}"),
     ] = []
+    again: Annotated[
+        bool, Field(description="start it although the same server or watcher runs in this directory already")
+    ] = False
     stdin: Annotated[bool, Field(description="let `send` send input; without this, the task has no input")] = False
     notify: Annotated[Notify, Field(description=told_notify)] = "end"
     wait: Annotated[str | None, Field(description="wait this long for the result, at most 45s")] = None
@@ -100,6 +103,7 @@ def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
         slots=given.slots,
         locks=given.lock,
         ports=given.ports,
+        again=given.again,
         stdin=given.stdin,
         notify=given.notify,
         retain=retain,
