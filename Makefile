@@ -21,6 +21,7 @@ lint: .venv/.stamp-test ## style, types, layers
 	@.venv/bin/ruff format --quiet --check . || \
 		{ echo "hint: .venv/bin/ruff format . puts them in form" >&2; exit 1; }
 	@.venv/bin/mypy --no-error-summary
+	@cd bench && MYPYPATH=.:../src ../.venv/bin/mypy --no-error-summary --config-file ../pyproject.toml bench.py plot.py
 	@.venv/bin/lint-imports --no-logo
 
 # Without bytecode pytest would rewrite the assertions of every test, and of its plugins, each time.

@@ -64,7 +64,7 @@ def check(results: Results) -> Iterator[Goal]:
             what = f"hook {name}, {how}, {TASKS:,} tasks, compared with a bare interpreter"
             yield Goal(what, f"{found.median:.1f} ms, x{ratio:.2f}", f"at most x{HOOK_GOAL:.0f}", ratio <= HOOK_GOAL)
     failed = results.after_failures
-    for many, samples in (
+    for state, timed in (
         ("an edit of an untouched file, after 300 failed tasks", failed.many),
         (f"an edit of an untouched file, after a failed task has rewritten {LEFT_FILES:,} files", failed.files),
         ("a shell command, after the same task, in a notified session", failed.command),
@@ -73,17 +73,17 @@ def check(results: Results) -> Iterator[Goal]:
         ("an edit of an untouched file, while a task sleeps", failed.idle),
         ("a shell command, while a task sleeps", failed.idle_command),
     ):
-        ratio = samples.ratio_to(failed.none)
-        what = f"hook PreToolUse: {many}, compared with an edit without failed tasks"
-        yield Goal(what, f"{samples.median:.1f} ms, x{ratio:.2f}", f"at most x{FLAT}", ratio <= FLAT)
-    for during, samples, quiet in (
+        ratio = timed.ratio_to(failed.none)
+        what = f"hook PreToolUse: {state}, compared with an edit without failed tasks"
+        yield Goal(what, f"{timed.median:.1f} ms, x{ratio:.2f}", f"at most x{FLAT}", ratio <= FLAT)
+    for during, timed, quiet in (
         ("hook PreToolUse: an edit of an untouched file", failed.running, failed.none),
         ("hook PreToolUse: a shell command", failed.running_command, failed.none),
         ("`gate`", failed.gate_running, failed.gate),
     ):
-        ratio = samples.ratio_to(quiet)
+        ratio = timed.ratio_to(quiet)
         what = f"{during}, while a task runs that has rewritten {LEFT_FILES:,} files, compared with no task"
-        yield Goal(what, f"{samples.median:.1f} ms, x{ratio:.2f}", f"at most x{WHILE_RUNNING}", ratio <= WHILE_RUNNING)
+        yield Goal(what, f"{timed.median:.1f} ms, x{ratio:.2f}", f"at most x{WHILE_RUNNING}", ratio <= WHILE_RUNNING)
     for name, plain in results.observing.plain.items():
         ratio = results.observing.observed[name].ratio_to(plain)
         yield Goal(

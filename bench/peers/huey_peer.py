@@ -68,7 +68,7 @@ class HueyCold(Peer):
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
         """Wait with huey's blocking read, which polls."""
-        from huey.exceptions import ResultTimeout  # type: ignore[import-untyped]  # noqa: PLC0415
+        from huey.exceptions import ResultTimeout  # noqa: PLC0415
 
         try:
             self._queue.result(ticket, blocking=True, timeout=patience, preserve=True)

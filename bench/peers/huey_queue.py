@@ -13,7 +13,7 @@ import subprocess
 import sys
 from typing import Any
 
-from huey import SqliteHuey  # type: ignore[import-untyped]
+from huey import SqliteHuey
 
 
 def run_command(argv: list[str]) -> tuple[int, str]:

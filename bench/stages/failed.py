@@ -25,7 +25,7 @@ from peers.protocol import which
 
 from outlive.bundle.home import open_home
 from outlive.domain.errors import Unavailable
-from outlive.ledger.left_open_paths import LeftOpenPaths
+from outlive.ledger.left_open_paths import MOST_ENDINGS, LeftOpenPaths
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
 
@@ -165,12 +165,12 @@ def _project(project: Path, name: str, *, tasks: int, all_files: bool) -> _Proje
         subprocess.run(["git", *words], cwd=project, env=env, check=True)
     outlive = [sys.executable, "-I", which("outlive")]
     texts = [f"echo new > src/d{number * 60 // 100}/f{number * 60}; exit 1" for number in range(tasks)]
-    words = [["sh", "-c", text] for text in texts] + [[sys.executable, "-c", _FAIL]] * all_files
-    for each in words:
+    commands = [["sh", "-c", text] for text in texts] + [[sys.executable, "-c", _FAIL]] * all_files
+    for each in commands:
         started = [*outlive, "run", "--observe", "syscalls", "--wait", "60s", "--", *each]
         subprocess.run(started, cwd=project, env=env, check=False, capture_output=True)
     subprocess.run([*outlive, "list"], cwd=project, env=env, check=True, capture_output=True)
-    _wait_until_recorded(env, len(words))
+    _wait_until_recorded(env, len(commands))
     return project, env
 
 
@@ -179,7 +179,7 @@ def _wait_until_recorded(env: Mapping[str, str], tasks: int) -> None:
         now = utc_now()
         with SqliteLedger(open_home(env).ledger, now) as ledger:
             failed = LeftOpenPaths(ledger).failed(now.replace(year=1971), now)
-        return len(failed) >= tasks and all(each.is_known for each in failed)
+        return len(failed) >= min(tasks, MOST_ENDINGS) and all(each.is_known for each in failed)
 
     _wait_until(is_recorded, "the paths that failed tasks left changed were not recorded")
 

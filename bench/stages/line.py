@@ -10,7 +10,7 @@ import os
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from measure import pids_holding, pss_kb
 
@@ -70,8 +70,11 @@ def _most_at_once(tasks: list[Task]) -> int:
     return max(itertools.accumulate(step for _, step in sorted(steps)))
 
 
-def _moment(task: Task, name: str) -> datetime:
-    return datetime.fromisoformat(task.as_dict()[name])
+def _moment(task: Task, name: Literal["started_at", "ended_at"]) -> datetime:
+    found = task.as_dict()[name]
+    if found is None:
+        raise RuntimeError(f"task {task.id} has no {name}")
+    return datetime.fromisoformat(found)
 
 
 def _command_line(pid: int) -> str:

@@ -95,7 +95,10 @@ def _in_every_way(client: Outlive, found: Observed, name: str, command: str, pla
         task = client.run(prefix + f"'{command}'" if prefix else command, cwd=place, observe=how).wait()
         if task.exit_code != 0:
             raise RuntimeError(f"{name}: {task.output()[-200:]!r}")
-        ways[name].add(float(task.as_dict()["duration_s"]))
+        took = task.as_dict()["duration_s"]
+        if took is None:
+            raise RuntimeError(f"{name}: the task has ended without a duration")
+        ways[name].add(took)
 
 
 def _laid_out(root: Path, name: str, mark: str) -> Path:
@@ -151,9 +154,8 @@ def _prepare_program(program: Path) -> None:
         body = "".join(f"int f{number}_{i}(int x){{return x*{i}+{number};}}\n" for i in range(300))
         (program / f"s{number}.c").write_text(body)
     (program / "main.c").write_text("int main(void){return 0;}\n")
-    rules = ("o := $(patsubst %.c,%.o,$(wildcard *.c))", "all: $o", "\t$(CC) -o prog $o", "%.o: %.c")
-    rules += ("\t$(CC) -O1 -c $<", "")
-    (program / "Makefile").write_text("\n".join(rules))
+    rules = ["o := $(patsubst %.c,%.o,$(wildcard *.c))", "all: $o", "\t$(CC) -o prog $o", "%.o: %.c"]
+    (program / "Makefile").write_text("\n".join((*rules, "\t$(CC) -O1 -c $<", "")))
 
 
 def _has_packages(app: Path) -> bool:
@@ -171,13 +173,16 @@ def _prepare_repository(repo: Path) -> None:
     for number in range(_FILES):
         (repo / f"d{number % 50}").mkdir(parents=True, exist_ok=True)
         (repo / f"d{number % 50}" / f"f{number}").write_text(f"{number}\n" * 40)
-    for words in (("init", "-q"), ("config", "user.name", "b"), ("config", "user.email", "b@example.org")):
-        subprocess.run(["git", *words], cwd=repo, check=True)
-    for words in (("add", "."), ("commit", "-q", "-m", "all")):
-        subprocess.run(["git", *words], cwd=repo, check=True)
+    _git(repo, ("init", "-q"), ("config", "user.name", "b"), ("config", "user.email", "b@example.org"))
+    _git(repo, ("add", "."), ("commit", "-q", "-m", "all"))
     for number in range(_DIRTY):
         with (repo / f"d{number % 50}" / f"f{number}").open("a") as file:
             file.write("more\n")
+
+
+def _git(repo: Path, *commands: tuple[str, ...]) -> None:
+    for words in commands:
+        subprocess.run(["git", *words], cwd=repo, check=True)
 
 
 def _unpacked(root: Path, mark: str) -> Path:

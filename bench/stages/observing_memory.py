@@ -61,5 +61,5 @@ def observing_memory(place: Path, say: Callable[[str], None]) -> Added:
             found[way].append(sum(map(pss_kb, pids_holding(str(home), "outlive-"))))
             task.cancel()
             until(lambda: not pids_holding(str(home), "outlive-"), "the end of its keeper")
-    plain, idle, busy = map(statistics.median, found)
+    plain, idle, busy = (statistics.median(each) for each in found)
     return Added(idle - plain, busy - plain)

@@ -16,6 +16,7 @@ from measure import Samples
 from outlive import Outlive
 from outlive.bundle.home import open_home
 from outlive.service.notices.inbox import peek
+from outlive.service.notices.tell_unheard import peek_at_earlier
 from outlive.service.sessions.gate import gate
 from outlive.service.sessions.hand_off import hand_off
 
@@ -78,10 +79,11 @@ def _measure(env: Mapping[str, str], project: str, samples: dict[str, Samples]) 
     home = open_home(env)
     samples["inbox"].add(_timed(lambda: peek(home, _ME, project)))
     samples["gate"].add(_timed(lambda: gate(home, _ME, project, None)))
-    owed, tellings = peek(home, _ME, project)
+    peeked = peek(home, _ME, project)
+    owed, tellings = peeked.owed, peeked.tellings
     if owed is None or len(tellings) != 3:
         raise RuntimeError(f"{len(tellings)} notices are pending instead of 3")
-    samples["hand-off"].add(_timed(lambda: hand_off(home, owed, tellings)))
+    samples["hand-off"].add(_timed(lambda: hand_off(home, owed, tellings, peek_at_earlier(home, owed))))
 
 
 def fill(env: Mapping[str, str], tasks: int, sessions: int) -> tuple[Mapping[str, str], Outlive]:

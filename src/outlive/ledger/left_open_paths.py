@@ -29,7 +29,7 @@ _FAILED = f"""
     WHERE notice.kind IN ('ended', 'lost') AND newest.state <> 'succeeded' AND (
         notice.created_at >= ? OR (notice.created_at >= ? AND notice.{OPEN} AND notice.origin > 0))
     ORDER BY notice.seq"""
-_MOST_ENDINGS = 300
+MOST_ENDINGS = 300
 _ALL_ARE_KNOWN = """
     UPDATE attempt SET left_known = 1 WHERE task = ?1 AND number = ?2 AND settled_at IS NOT NULL
     AND number = (SELECT task.attempt FROM task WHERE task.id = ?1)"""
@@ -79,7 +79,7 @@ class LeftOpenPaths:
         If a session has not acknowledged the notice of such a task, the earlier time `untold` applies instead of
         `recent`.
         """
-        found = self._ledger.select(_FAILED, (_MOST_ENDINGS, to_micros(recent), to_micros(untold)))
+        found = self._ledger.select(_FAILED, (MOST_ENDINGS, to_micros(recent), to_micros(untold)))
         return [FailedTask(task=task, is_known=bool(known), has_left=bool(left)) for task, known, left in found]
 
     def at(self, paths: Iterable[str]) -> list[tuple[str, LeftPath]]:
