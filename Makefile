@@ -6,7 +6,7 @@ PYTHON ?= python3
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit crash test-clients docs docs-agents rules surface bench clean bytecode
+.PHONY: help demo test lint unit crash test-clients test-programs docs docs-agents rules surface bench clean bytecode
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' Makefile
@@ -26,7 +26,8 @@ lint: .venv/.stamp-test ## style, types, layers
 
 # Without bytecode pytest would rewrite the assertions of every test, and of its plugins, each time.
 unit: .venv/.stamp-test bytecode ## all tests but the crash tests and those with real clients
-	@PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -q -n 2 --ignore=tests/crash --ignore=tests/clients
+	@PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -q -n 2 --ignore=tests/crash --ignore=tests/clients \
+		--ignore=tests/programs
 
 crash: .venv/.stamp-test bytecode ## kill every process before every system call
 	@.venv/bin/python -m pytest -q tests/crash
@@ -50,6 +51,21 @@ test-clients: .venv/.stamp-test bytecode ## Outlive in real agent clients, and t
 	.venv/bin/python -m pytest -q tests/clients || \
 		{ echo "once more what failed: these programs stumble over themselves now and then"; \
 		  .venv/bin/python -m pytest -q --last-failed --last-failed-no-failures none tests/clients; }
+
+# Programs that people run as tasks, pinned: servers and watchers from npm.
+npm_programs := vite=vite@8.3.8
+
+test-programs: .venv/.stamp-test bytecode ## Outlive with real servers such as vite, offline
+	@if ! command -v npm >/dev/null; then echo "test-programs: skipped, npm is not installed"; exit 0; fi; \
+	for each in $(npm_programs); do \
+		place=tests/programs/.programs/$${each%%=*}; \
+		[ "$$(cat $$place/.version 2>/dev/null)" = "$${each#*=}" ] || { \
+			echo "installing $${each#*=}"; rm -rf $$place; mkdir -p $$place; \
+			npm install --fetch-retries=1 --silent --no-audit --no-fund --no-save --prefix $$place $${each#*=} >/dev/null 2>&1 && \
+			echo "$${each#*=}" > $$place/.version || \
+			{ echo "note: $${each#*=} could not be installed; its tests are skipped"; rm -rf $$place; }; }; \
+	done; \
+	.venv/bin/python -m pytest -q tests/programs
 
 docs: .venv/.stamp-test bytecode docs/site/mermaid.min.js ## write the reference from the code, and build the site
 	@.venv/bin/python docs/generate.py
@@ -81,7 +97,7 @@ bench: bytecode .venv/.stamp-test .venv/.stamp-bench ## measure beside the peers
 	@.venv/bin/python bench/bench.py
 
 clean: ## remove .venv and every cache
-	rm -rf .venv bench/.peers tests/clients/.clients build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv bench/.peers tests/clients/.clients tests/programs/.programs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment may forbid Python to write bytecode; every launch would then compile all sources

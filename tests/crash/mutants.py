@@ -66,7 +66,7 @@ def insert_row_before_lock() -> None:
 
     replace(Home, "check_room", check_and_remember)
     replace(run, "_plan_launch", plan_and_enqueue)
-    replace(run, "_enqueue", lambda _home, launch, *_: tasks[launch.id])
+    replace(run, "_enqueue", lambda _home, launch, *_, **__: tasks[launch.id])
 
 
 def reap_before_recording() -> None:
@@ -185,7 +185,7 @@ def believe_a_failed_commit() -> None:
     """Plant a bug: if COMMIT reports an error, the keeper assumes that no row was written. A row may have been."""
     attempt = start_attempt.new_attempt
 
-    def enqueue(home: Home, launch: Launch, now: datetime, *_: object) -> Task:
+    def enqueue(home: Home, launch: Launch, now: datetime, *_: object, **__: object) -> Task:
         try:
             with SqliteLedger(home.ledger, now) as ledger:
                 return ledger.enqueue(launch, attempt(launch, 1, now))

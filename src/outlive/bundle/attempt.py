@@ -11,6 +11,7 @@
     attempts/N/before   a quick snapshot of the repository before the command (see `observe.git.take_snapshot`)
     attempts/N/after    a quick snapshot of the repository after the command
     attempts/N/compared the changes to all files during the attempt, by any process (see `observe.git.compare`)
+    attempts/N/ports    the names and numbers of the leased ports, if there are any (see `ports`)
 
 The lock on the file `lock` proves only that the keeper or the witness is alive. No process waits for this lock, because
 a waiter that got the lock for a short time would be taken for a keeper. No process unlocks the file explicitly. A
@@ -47,6 +48,7 @@ class AttemptFiles:
         self.turn = self.path + "/turn"
         self.record = self.path + "/record"
         self.output = self.path + "/output"
+        self.ports = self.path + "/ports"
 
     def read_slot(self, slot: record.Slot) -> dict[str, str] | None:
         """Return one fact from the attempt's record file.
@@ -67,7 +69,15 @@ class HeldFiles:
     """The open and locked files of an attempt, which a keeper inherits."""
 
     def __init__(
-        self, *, lock: int | None, control: int, done: int, record: int, output: int, turn: int | None = None
+        self,
+        *,
+        lock: int | None,
+        control: int,
+        done: int,
+        record: int,
+        output: int,
+        turn: int | None = None,
+        ports: tuple[int, ...] = (),
     ) -> None:
         # `lock` is None if this is a later keeper of a task whose witness is alive, because then the witness has the
         # lock.
@@ -78,18 +88,21 @@ class HeldFiles:
         self.done = done
         self.record = record
         self.output = output
+        # The sockets of leased ports (see `ports`). The command does not inherit them.
+        self.ports = ports
 
     def fds(self) -> tuple[int, ...]:
-        """Return the descriptors of all files of the attempt."""
-        held = (self.lock, self.control, self.done, self.record, self.output, self.turn)
+        """Return the descriptors of all files and leased ports of the attempt."""
+        held = (self.lock, self.control, self.done, self.record, self.output, self.turn, *self.ports)
         return tuple(fd for fd in held if fd is not None)
 
     def let_go(self) -> None:
-        """Close all files that other processes wait for. Keep the record file open.
+        """Close the files that other processes wait for, and the leased ports.
 
-        The open record file shows other keepers that this process is a keeper, and not a process of their own task.
+        The record file stays open. It shows other keepers that this process is a keeper, and not a process of their own
+        task.
         """
-        for fd in (self.lock, self.control, self.done, self.turn):
+        for fd in (self.lock, self.control, self.done, self.turn, *self.ports):
             if fd is not None:
                 os.close(fd)
 

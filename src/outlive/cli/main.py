@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # description `COMMAND` and the function `act`, which runs the command.
 VERBS = (
     "run", "agent", "list", "show", "output", "transcript", "wait", "result", "cancel", "retry", "adopt", "send",
-    "effects", "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit",
+    "ports", "effects", "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit",
     "completion", "install", "uninstall", "doctor", "hook", "mcp",
 )  # fmt: skip
 ALIASES = {"ps": "list", "logs": "output"}

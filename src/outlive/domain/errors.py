@@ -109,6 +109,12 @@ class KeyTaken(Conflict):
     code = "key_taken"
 
 
+class AlreadyRunning(Conflict):
+    """A server or a watcher with the same command runs in the same directory."""
+
+    code = "already_running"
+
+
 class TriedAgain(Conflict):
     """Another process has already started a new attempt, or deleted the task."""
 

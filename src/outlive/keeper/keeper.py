@@ -140,6 +140,8 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
         from outlive.keeper.agents.client_command import start_of  # noqa: PLC0415 - only agent tasks need this import
 
         argv, environ, prompt = start_of(plan)
+    if held.ports:
+        argv, environ = _with_leased_ports(plan, argv, environ)
     assert held.lock is not None  # noqa: S101 - only a keeper that took over a task has no lock, and it starts no witness
     start = witness.Start(
         lock=held.lock,
@@ -154,6 +156,7 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
         limits=around.limits,
         input=plan.files.input if launch.takes_input else None,
         prompt=prompt,
+        ports=held.ports,
         shared_listener=None if observation is None else observation.shared_listener,
     )
     # The witness must close these descriptors. A copy in the witness would hide the keeper's death from three kinds of
@@ -166,6 +169,17 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
         observation.prepare(lambda word: _send(begin_write, word))
     sight = OwnWitness(voice_read, held.record)
     return Prepared(sight=sight, begin=begin_write, observation=observation)
+
+
+def _with_leased_ports(
+    plan: Plan, argv: tuple[str, ...], environ: dict[str, str]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the command and the environment with the numbers of the leased ports."""
+    from outlive.bundle.ports import read_ports  # noqa: PLC0415 - only tasks with ports need this import
+    from outlive.domain.tasks.ports import port_variables, with_ports  # noqa: PLC0415
+
+    ports = read_ports(plan.files)
+    return tuple(with_ports(word, ports) for word in argv), {**environ, **port_variables(ports)}
 
 
 def _prepare_observation(plan: Plan, held: HeldFiles) -> PreparedObservation | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle
+from outlive.bundle.ports import keep_ports
 from outlive.domain.tasks.retry_policy import is_worth_retrying, retry_delay
 from outlive.domain.tasks.task import Attempt
 from outlive.keeper import foreground_owner
@@ -32,10 +33,11 @@ class NextAttempt:
         discard_bundle(self.plan.files.path)
 
 
-def prepare_next_attempt(plan: Plan, settlement: Settlement) -> NextAttempt | None:
+def prepare_next_attempt(plan: Plan, before: HeldFiles, settlement: Settlement) -> NextAttempt | None:
     """Create and lock the files of the next attempt, before its row is written.
 
-    Returns None if the task is not retried, or if the files cannot be created.
+    `before` are the files of the attempt that ends. The next attempt keeps its leased ports. Returns None if the task
+    is not retried, or if the files cannot be created.
     """
     is_wanted = plan.retries_left > 0 and is_worth_retrying(settlement.verdict, settlement.agent, plan.launch.retries)
     if not is_wanted and not _has_forgotten_session(plan, settlement):
@@ -45,6 +47,7 @@ def prepare_next_attempt(plan: Plan, settlement: Settlement) -> NextAttempt | No
     try:
         discard_bundle(files.path)  # an earlier keeper was killed in this function, and has left files without a row
         held = create_attempt(files, in_line=plan.launch.is_queued)
+        keep_ports(plan.files, before, files, held)
     except OSError:
         return None
     row = _row(plan, files, settlement, delay)

@@ -154,7 +154,8 @@ def stand_by(plan: Plan, held: HeldFiles, life: Life | None = None) -> NewKeeper
     """
     from outlive.keeper.keeper import keep  # noqa: PLC0415 - only launches need this import
 
-    if _keepers is None or not _keepers.have_room or life is not None or not _frees_its_keeper(plan):
+    # An idle keeper gets only the files of an attempt, and no leased ports.
+    if _keepers is None or not _keepers.have_room or life is not None or held.ports or not _frees_its_keeper(plan):
         chosen = life or keep
         return NewKeeper(held, lambda go, ready: chosen(plan, held, go, ready), _give_to_none)
     return _from_pool(_keepers, plan, held)

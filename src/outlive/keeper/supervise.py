@@ -66,7 +66,7 @@ class Supervision:
         has_idle_timeout = plan.launch.idle_timeout is not None and self._agent is None
         self._idleness = self._watch_idleness() if has_idle_timeout else None
         may_retry = plan.retries_left > 0 or (self._agent is not None and plan.files.number > 1)
-        self._retrying = _retrying(plan) if role == "keeper" and may_retry else None
+        self._retrying = _retrying(plan, held) if role == "keeper" and may_retry else None
         self._ledger = SettlementWriter(plan, held, on_settled)
         self._is_unkept = False
         self._detail: str | None = None
@@ -348,7 +348,7 @@ class Supervision:
         keep_cap(self._output, self._plan.files.output, self._members)
 
 
-def _retrying(plan: Plan) -> Callable[[Settlement], NextAttempt | None]:
+def _retrying(plan: Plan, held: HeldFiles) -> Callable[[Settlement], NextAttempt | None]:
     """Copy Outlive's code for a retry. Return the function that prepares the retry.
 
     The copy is needed because the installation may be deleted before the retry.
@@ -358,7 +358,7 @@ def _retrying(plan: Plan) -> Callable[[Settlement], NextAttempt | None]:
     from outlive.keeper import next_attempt as again  # noqa: PLC0415
 
     carry(plan.home.path)
-    return lambda settlement: again.prepare_next_attempt(plan, settlement)
+    return lambda settlement: again.prepare_next_attempt(plan, held, settlement)
 
 
 def _now() -> datetime:

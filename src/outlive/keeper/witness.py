@@ -64,6 +64,8 @@ class Start(Value):
 
     None if the command is not an agent's client.
     """
+    ports: tuple[int, ...] = ()
+    """The sockets of leased ports, which the witness has inherited from the keeper."""
     shared_listener: SharedListener | None = None
     """The channel for the descriptor that reports the command's system calls.
 
@@ -197,7 +199,7 @@ def _linger(start: Start, stand_in: ListenerFallback) -> None:
 
     If the keeper dies, the witness answers the observed calls through `stand_in`.
     """
-    for fd in (start.lock, start.record, start.output):
+    for fd in (start.lock, start.record, start.output, *start.ports):
         os.close(fd)  # as long as a process has the lock file open, the attempt counts as running
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     stand_in.wait()

@@ -220,6 +220,19 @@ def setting_of(pid: int, name: str) -> str:
     return next((os.fsdecode(word.removeprefix(start)) for word in words if word.startswith(start)), "")
 
 
+def settings_of(pid: int) -> dict[str, str]:
+    """Return the environment that a process had at its start.
+
+    Returns an empty dictionary if the environment cannot be read.
+    """
+    try:
+        words = read_proc(f"/proc/{pid}/environ").split(b"\0")
+    except OSError:
+        return {}
+    pairs = (os.fsdecode(word).partition("=") for word in words if b"=" in word)
+    return {name: text for name, _, text in pairs}
+
+
 def command_line(pid: int) -> str:
     """Return a process's command line as readable text.
 

@@ -210,6 +210,7 @@ class TaskDocument(TypedDict):
     git: GitDocument | None
     agent: AgentDocument | None
     waiting_for: WaitingForDocument | None
+    ports: dict[str, int]
     effects: EffectsDocument
     left_running: list[LeftRunningDocument]
     settled_by: str | None

@@ -113,6 +113,8 @@ class Outlive:
         observe: Observe = "auto",
         stdin: bool = False,
         touches: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+        ports: str | Sequence[str] = (),
+        again: bool = False,
         retain: Span = None,
     ) -> Task:
         """Launch a task, and return it when its command runs or it is queued.
@@ -130,7 +132,9 @@ class Outlive:
 
         The task begins when the tasks of `after` have succeeded and the tasks of `after_any` have ended. With
         `slots={"gpu": 2}`, at most two tasks with the name `gpu` run at a time, and with `locks="gpu"` only one task.
-        `touches` names paths that the task will change, so that other sessions are warned.
+        `touches` names paths that the task will change, so that other sessions are warned. With `ports="web"`, a free
+        port is leased, and the command gets it as `PORT`, `PORT_WEB` and in place of `{port:web}`. Raises
+        `AlreadyRunning` if the same server or watcher runs in the same directory, unless `again` is set.
         """
         given = from_shell_text(command) if isinstance(command, str) else from_argv(list(map(_word, command)))
         fields = {
@@ -152,6 +156,8 @@ class Outlive:
             "observe": observe,
             "takes_input": stdin,
             "touches": touches,
+            "ports": tuple(_several(ports)),
+            "again": bool(again),
             "retain": retain,
         }
         _check_kinds({**fields, "stdin": stdin})
@@ -589,7 +595,8 @@ def _check_kinds(fields: Mapping[str, Any]) -> None:
     Without this check, the error would come from the spawner process, and would be less clear.
     """
     given = [(name, fields[name], kind) for name, kind in _KINDS.items() if fields.get(name) is not None]
-    for name, found, kind in (*given, *(("locks", one, str) for one in _several(fields["locks"]))):
+    several = [(name, one, str) for name in ("locks", "ports") for one in _several(fields.get(name, ()))]
+    for name, found, kind in (*given, *several):
         if not isinstance(found, kind):
             raise UserError(f"{name} cannot be {found!r}", f"give a value of the type {kind.__name__}")
 

@@ -43,6 +43,7 @@ def test_verbs_print_one_json_document(bench: Bench) -> None:
         "retry": ("retry", task),
         "adopt": ("adopt", str(stranger.pid)),
         "send": ("send", reader, "hello"),
+        "ports": ("ports", "--all"),
         "session": ("session", "begin", "--session", "s-1"),
         "inbox": ("inbox", "--session", "s-1"),
         "gate": ("gate", "--session", "s-1"),

@@ -6,8 +6,8 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import ago, ending_line, print_json
-from outlive.cli.parser import Command, Given, option
-from outlive.domain.errors import Conflict
+from outlive.cli.parser import Command, Given, option, whole_number
+from outlive.domain.errors import Conflict, UserError
 from outlive.domain.tasks.lifecycle import LIVE
 from outlive.keeper.spawn import launch_adopter
 from outlive.ledger.contract import Selection
@@ -19,6 +19,7 @@ from outlive.service.tasks.read import find, select, select_group
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
+    from outlive.domain.tasks.task import Task
 
 
 def act(given: Given) -> int:
@@ -44,6 +45,8 @@ def act(given: Given) -> int:
 
 
 def _meant(home: Home, given: Given) -> list[str]:
+    if given.port is not None:
+        return [_on_port(home, given).id]
     if given.words:
         tasks = find(home, given.words, launch_adopter)
         for task in tasks:
@@ -64,6 +67,16 @@ def _meant(home: Home, given: Given) -> list[str]:
     if given.session is not None or given.all:
         return [task.id for task in tasks]
     return [only_one(tasks, "cancel").id]
+
+
+def _on_port(home: Home, given: Given) -> Task:
+    """Return the task that listens on the given port, or that has leased it."""
+    if given.words or given.group is not None or given.all:
+        raise UserError("--port names the task already", "give either the port, or ids, --group or --all")
+    from outlive.service.tasks.port_owners import owner_of_port
+
+    select(home, Selection(states=LIVE), launch_adopter)  # an orphaned command gets a keeper, which can end it
+    return owner_of_port(home, given.port, context.directory(None))
 
 
 def _sentence(outcome: Cancelled) -> str:
@@ -93,8 +106,16 @@ COMMAND = Command(
     options=(
         option("--group NAME", "end the running tasks of this group", takes="group"),
         option("--session ID", "end the running tasks of this session"),
+        option(
+            "--port N",
+            "end the task that listens on this port, or what it left running; refuse if no task does",
+            whole_number,
+        ),
         option("--descendants", "also end the tasks that were launched inside these tasks"),
         option("--all", "end every running task of this session, or of this project outside of a session"),
     ),
-    examples=(("outlive cancel t7k2", "end the task and every process that it started"),),
+    examples=(
+        ("outlive cancel t7k2", "end the task and every process that it started"),
+        ("outlive cancel --port 5173", "end the task that listens on port 5173"),
+    ),
 )

@@ -18,7 +18,6 @@ from outlive.service.tasks.run import (
     DEFAULT_RETENTION,
     Launched,
     Request,
-    check_not_waiting_for_itself,
     run,
 )
 
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
     from outlive.domain.tasks import command
     from outlive.domain.tasks.queueing import Claim
     from outlive.keeper.plan import Surroundings
+
+
+_MOST_NAMED = 3
 
 
 def act(given: Given) -> int:
@@ -65,6 +67,8 @@ def request_of(home: Home, given: Given, what: command.Command) -> Request:
         observe=given.observe or "auto",
         takes_input=bool(getattr(given, "stdin", False)),
         touches=tuple(given.touches),
+        ports=tuple(getattr(given, "port", ())),
+        again=bool(getattr(given, "again", False)),
         retain=DEFAULT_RETENTION if given.retain is None else given.retain,
     )
 
@@ -76,6 +80,8 @@ def check_before_launch(home: Home, given: Given, request: Request) -> None:
     a warning if this command runs in a sandbox that will kill the task.
     """
     if given.wait is not None and (given.after or given.after_any):
+        from outlive.service.tasks.nested_wait import check_not_waiting_for_itself
+
         check_not_waiting_for_itself(home, request)
     if (maker := killing_sandbox()) is not None:
         sys.stderr.write(
@@ -92,6 +98,11 @@ def report(home: Home, given: Given, launched: Launched) -> int:
     task = launched.task
     if given.key is not None:
         _say_what_the_key_did(home, launched, given.key)
+    if launched.copies:
+        names = ", ".join(launched.copies[:_MOST_NAMED])
+        sys.stderr.write(
+            f"note: already running: {names} (the same command in the same directory); {task} is another copy\n"
+        )
     if not home.can_punch:
         sys.stderr.write(
             f"note: the file system of {home.path} cannot free space in the middle of a file, so Outlive\n"
@@ -246,6 +257,7 @@ COMMAND = Command(
             "choose which ended tasks with the key are not retried (default succeeded)",
             choices=("succeeded", "ended"),
         ),
+        option("--again", "start the command although the same server or watcher runs in this directory already"),
         option("--foreground", "end the task when the terminal or the client that launched it ends"),
         option("--timeout D", "end the task after this time", parse_duration),
         option(
@@ -280,6 +292,11 @@ COMMAND = Command(
             "announce that the task will change PATH; other sessions are warned, and the repository is compared",
             repeat=True,
         ),
+        option(
+            "--port NAME",
+            "lease a free port; the command gets it as $PORT_NAME, {port:NAME} and, for the first one, $PORT",
+            repeat=True,
+        ),
         option("--retain D", "keep the task's record for this time after the end (default 7d)", parse_duration),
     ),
     examples=(
@@ -295,6 +312,10 @@ COMMAND = Command(
         (
             "outlive run --after t7k2 -- ./deploy",
             "begin when t7k2 has succeeded; if t7k2 fails, this task is cancelled",
+        ),
+        (
+            "outlive run --port web -- vite --strictPort --port {port:web}",
+            "start a server on a port that no other worktree and no other program is given",
         ),
         (
             "outlive run --wait 90s -- npm test",

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import resource
-import signal
 import sys
 
 from outlive.cli import context
-from outlive.cli.formatting import ending_line, print_json, tail_lines
+from outlive.cli.formatting import ending_line, print_json
 from outlive.cli.parser import Command, Given, option
 from outlive.cli.progress import Progress
-from outlive.domain.errors import UserError
 from outlive.domain.tasks.lifecycle import LIVE
-from outlive.domain.text.sanitize import shown
 from outlive.domain.text.units import parse_duration
 from outlive.keeper.spawn import launch_adopter
 from outlive.ledger.contract import Selection
 from outlive.linux.reader_gone import has_departed, reader_of_output, watch_departures
 from outlive.service.clock import utc_now
 from outlive.service.notices.inbox import result_was_read
-from outlive.service.tasks.read import find, output_view, select, select_group
+from outlive.service.tasks.read import find, select, select_group
 from outlive.service.tasks.wait import wait_for_all
-from outlive.service.tasks.wait_for_line import wait_until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +26,6 @@ if TYPE_CHECKING:
 
 
 _STILL_RUNNING = 4
-_SLACK = 0.5  # a wait ends at its own timeout; this later alarm only ends a pattern match that hangs
 
 
 def act(given: Given) -> int:
@@ -39,7 +34,9 @@ def act(given: Given) -> int:
     tasks = _meant(home, given)
     departures = watch_departures(ends=(reader_of_output(),))
     if given.until is not None:
-        return _wait_until(home, tasks, given, departures)
+        from outlive.cli.until import wait_until_text
+
+        return wait_until_text(home, tasks, given, departures)
     _allow_many_files()
     with Progress(home, tasks, wanted=not given.json) as progress:
         in_time, ids = _wait_for_all(home, tasks, given, progress, departures)
@@ -101,54 +98,6 @@ def _wait_for_all(
     )
 
 
-def _wait_until(home: Home, tasks: list[Task], given: Given, departures: int) -> int:
-    if len(tasks) != 1:
-        raise UserError("--until needs exactly one task", "outlive wait ID --until PATTERN")
-    line = _search(home, tasks[0], given, departures)
-    if line is None and has_departed(departures):
-        return _STILL_RUNNING
-    after = find(home, [tasks[0].id], launch_adopter)[0]
-    timed_out = line is None and after.current.settled_at is None
-    if given.json:
-        from outlive.service.tasks.task_document import task_document
-
-        print_json(
-            {
-                "tasks": [task_document(home, after, utc_now())],
-                "matched": None if line is None else shown(line),
-                "timed_out": timed_out,
-            }
-        )
-    elif line is not None:
-        print(shown(line))
-    else:
-        what = "still running" if timed_out else f"ended ({after.state})"
-        for last in tail_lines(output_view(home, after)):
-            print(last, file=sys.stderr)
-        print(f"{after.id} {what}, and no line matches {given.until!r}", file=sys.stderr)
-    return 0 if line is not None else _STILL_RUNNING if timed_out else 1
-
-
-def _search(home: Home, task: Task, given: Given, departures: int) -> str | None:
-    """Return the first line of the task's output that matches the pattern.
-
-    Returns None if the task ends or the timeout passes before a line matches.
-    """
-    if given.timeout is not None:
-        signal.signal(signal.SIGALRM, _time_is_up)
-        signal.setitimer(signal.ITIMER_REAL, given.timeout.total_seconds() + _SLACK)
-    try:
-        return wait_until(home, task, given.until, timeout=given.timeout, adopter=launch_adopter, departures=departures)
-    except TimeoutError:
-        return None
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _time_is_up(*_: object) -> None:
-    raise TimeoutError
-
-
 def _allow_many_files() -> None:
     """Raise the limit of open files, because each awaited task needs a descriptor."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -167,18 +116,27 @@ COMMAND = Command(
     details=(
         "Without ids, this command waits for every running task of this session. Outside of a session, it waits for\n"
         "every running task of this project. If the reader of its output is gone (a closed pipe or terminal, or a\n"
-        "broken connection), the command exits with 4."
+        "broken connection), the command exits with 4.\n\n"
+        "With --until, the command waits for one task. port:N means that a process of this task listens on the port,\n"
+        "http:URL that this process answers, file:PATH that the file exists, and cmd:CMD that the shell command\n"
+        "succeeds. If the task listens on another port because its port is taken, or if it ends, the exit code is 1.\n"
+        "At the timeout the task goes on, and the exit code is 4."
     ),
     options=(
         option("--any", "wait only until one of the tasks has ended"),
         option("--timeout D", "give up after this time (exit code 4)", parse_duration),
-        option("--until PATTERN", "wait until a line of output matches this regular expression"),
+        option(
+            "--until WHAT",
+            "wait until a line of output matches this regular expression, or until port:N, http:URL, file:PATH, "
+            "cmd:CMD or log:REGEX holds",
+        ),
         option("--group NAME", "wait for all tasks of this group", takes="group"),
         option("--session ID", "wait for the running tasks of this session"),
         option("--no-ack", "do not count the endings as reported to the session"),
     ),
     examples=(
         ("outlive wait t7k2 t8m3", "wait for both tasks; the exit code is 0 if both succeeded, and 1 otherwise"),
-        ("outlive wait t7k2 --until 'listening on' --timeout 30s", "wait until the server listens, for at most 30 s"),
+        ("outlive wait t7k2 --until 'listening on' --timeout 30s", "wait for this line of output, for at most 30 s"),
+        ("outlive wait t7k2 --until port:5173 --timeout 30s", "wait until the task listens on port 5173"),
     ),
 )

@@ -147,5 +147,6 @@ def _wait_for_next(channel: socket) -> tuple[Plan, HeldFiles, int, int]:
         os._exit(0)
     note = marshal.loads(given[0])  # noqa: S302 - the parent of this keeper wrote these data
     *fds, go, ready = given[1]
-    held = HeldFiles(**dict(zip(_HELD, fds, strict=True)))
+    lock, control, done, record, output = fds
+    held = HeldFiles(lock=lock, control=control, done=done, record=record, output=output)
     return plan_from(note, launch_from(note["launch"])), held, go, ready

@@ -67,6 +67,13 @@ class Run(Arguments):
     slots: Annotated[dict[str, int], Field(description="for each name, run at most this many tasks at a time")] = {}
     lock: Annotated[list[str], Field(description="for each name, run only one task at a time")] = []
     retries: Retries = 0
+    ports: Annotated[
+        list[str],
+        Field(description="lease a free port for each name; the command gets it as $PORT_NAME and as {port:NAME}"),
+    ] = []
+    again: Annotated[
+        bool, Field(description="start it although the same server or watcher runs in this directory already")
+    ] = False
     stdin: Annotated[bool, Field(description="let `send` send input; without this, the task has no input")] = False
     notify: Notified = "end"
     wait: Annotated[str | None, Field(description="wait this long for the result, at most 45s")] = None
@@ -94,6 +101,8 @@ def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
         after_any=given.after_any,
         slots=given.slots,
         locks=given.lock,
+        ports=given.ports,
+        again=given.again,
         stdin=given.stdin,
         **shared_arguments(call, given, keep),
     )

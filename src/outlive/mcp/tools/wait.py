@@ -40,7 +40,10 @@ class Wait(Arguments):
     ids: Annotated[list[str], Field(description="wait for these tasks; default: this session's running tasks")] = []
     group: Annotated[str | None, Field(description="wait for the tasks of this group instead")] = None
     any_one: Annotated[bool, Field(description="wait only until one task has ended")] = False
-    until: Annotated[str | None, Field(description="wait until a line of one task's output matches this regex")] = None
+    until: Annotated[
+        str | None,
+        Field(description="wait until a line of one task's output matches this regex, or port:N, http:URL, file:PATH"),
+    ] = None
     seconds: Annotated[float, Field(ge=0, le=SLICE_S, description="answer after this time at the latest")] = SLICE_S
     resume: Annotated[str | None, Field(description="the `resume` of an earlier answer, to continue its wait")] = None
 
@@ -89,7 +92,7 @@ def _wait_for_ends(call: Call, given: Wait, tasks: list[Task]) -> Answer:
 
 
 def _wait_for_line(call: Call, given: Wait, tasks: list[Task]) -> Answer:
-    """Wait until a line of the task's output matches a pattern.
+    """Wait until a line of the task's output matches a pattern, or a condition holds.
 
     If the task ends meanwhile, its end does not count as reported, because the caller has only asked for the line.
     """
@@ -97,22 +100,25 @@ def _wait_for_line(call: Call, given: Wait, tasks: list[Task]) -> Answer:
         raise UserError("`until` searches the output of exactly one task", "give the id of one task")
     pattern = given.until or ""
     check_pattern(pattern)
-    line = wait_for_line(call, tasks[0].id, pattern, given.seconds)
+    found = wait_for_line(call, tasks[0].id, pattern, given.seconds)
     task, now = own_task(call, tasks[0].id), utc_now()
-    timed_out = line is None and task.current.settled_at is None
+    has_ended = task.current.settled_at is not None
+    timed_out = found.timed_out and not has_ended
     document = {
         "tasks": [task_document(call.home, task, now)],
-        "matched": line,
+        "matched": found.line,
+        "missing": found.missing or None,
         "timed_out": timed_out,
         "done": not timed_out,
         "resume": _token(given, [task.id]) if timed_out else None,
     }
-    head = "A line matches." if line is not None else "The task has ended, and no line matches."
+    head = "`until` holds." if found.line is not None else "`until` does not hold."
     if timed_out:
-        head = f'No line matches yet. Go on with wait(resume="{document["resume"]}").'
-    return Answer(
-        text=framed(head, [task_line(task, now), *([] if line is None else [f"  | {line}"])]), document=document
-    )
+        head = f'`until` does not hold yet. Go on with wait(resume="{document["resume"]}").'
+    lines = [task_line(task, now), f"  | {found.missing if found.line is None else found.line}"]
+    if found.line is None and has_ended:
+        lines += tail_lines(call.home, task, 5)
+    return Answer(text=framed(head, lines), document=document)
 
 
 def _meant(call: Call, given: Wait) -> list[Task]:
@@ -146,8 +152,8 @@ TOOL = Tool(
     title="Wait for background tasks",
     description=(
         "Block until tasks have ended, without polling. The answer comes after 45 s at the latest. If its `done` is "
-        "false, call this tool again with `resume`. With `until`, wait until a line of output matches, for example "
-        "until a server listens. If you can, do other work instead, and read `inbox` later."
+        "false, call this tool again with `resume`. With `until`, wait until a line of output matches, or until "
+        "the task listens on a port (`port:5173`). If you can, do other work instead, and read `inbox` later."
     ),
     takes=Wait,
     act=wait,

@@ -1,4 +1,4 @@
-"""The wait for a line of a task's output, for the tool `wait`."""
+"""The wait for a line of output or for readiness, for the tool `wait`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from outlive.domain.errors import UserError
 from outlive.domain.text.sanitize import from_json
+from outlive.domain.value import Value
+from outlive.service.tasks.wait_for_condition import condition_of
 
 if TYPE_CHECKING:
     from outlive.mcp.tools.tool import Call
@@ -18,9 +20,19 @@ _MARGIN_S = 10
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise `UserError` if a text is not a regular expression or contains a NUL byte."""
+    """Raise `UserError` for an invalid condition, or for a NUL byte in it.
+
+    A condition with a command is refused: the server may run outside of the sandbox in which the client's commands run.
+    """
     if "\0" in pattern:
         raise UserError("until has a NUL byte, which matches no line", "remove the NUL byte")
+    condition = condition_of(pattern)
+    if condition is not None and condition.kind == "cmd":
+        raise UserError(
+            "this tool runs no command, so `cmd:` is not possible", "use `outlive wait --until` through the shell"
+        )
+    if condition is not None:
+        return
     try:
         re.compile(pattern)
     except re.error as error:
@@ -29,10 +41,19 @@ def check_pattern(pattern: str) -> None:
         ) from error
 
 
-def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> str | None:
-    """Return the first line of a task's output that matches a pattern.
+class Found(Value):
+    """The result of a wait for a line or a condition."""
 
-    Returns None if the task ended or the time was over before a line matched.
+    line: str | None
+    """The line that matches, or a sentence about the condition that holds. None if nothing was found."""
+    missing: str
+    """What was not found. Empty if a line was found."""
+    timed_out: bool
+    """Whether another call may find the line, because the task goes on."""
+
+
+def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> Found:
+    """Wait for a line that matches a pattern, or for a condition such as `port:5173`.
 
     The search runs in a process of its own, which runs `outlive wait`. Some patterns take very long to match. In this
     process, they would block all other calls, but another process can be killed.
@@ -49,7 +70,7 @@ def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> str | 
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return None
+        return Found(line=None, missing="no line matches", timed_out=True)
     answer: Any = from_json(done.stdout) if done.stdout.strip() else {}
     if "matched" not in answer:
         raise UserError(
@@ -57,4 +78,8 @@ def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> str | 
             "use `outlive wait --until` through the shell",
         )
     found = answer["matched"]
-    return None if found is None else str(found)
+    return Found(
+        line=None if found is None else str(found),
+        missing=str(answer["missing"] or ""),
+        timed_out=bool(answer["timed_out"]),
+    )

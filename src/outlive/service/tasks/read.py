@@ -11,6 +11,7 @@ from outlive.domain.errors import UserError
 from outlive.domain.tasks.task_json import OutputView
 from outlive.domain.text.sanitize import shown
 from outlive.ledger.sqlite import SqliteLedger
+from outlive.linux.syscalls import boot_id, pid_namespace
 from outlive.service.clock import utc_now
 from outlive.service.maintenance.reconcile import reconcile
 from outlive.service.tasks.find import resolve
@@ -34,6 +35,17 @@ _LAST_LINE_WITHIN = 8192
 def files_of(home: Home, task: Task, attempt: int | None = None) -> AttemptFiles:
     """Return the files of a task's attempt, by default of the newest attempt."""
     return AttemptFiles(home.bundle(task.id), attempt or task.current.number)
+
+
+def processes_on_record(home: Home, task: Task) -> list[int]:
+    """Return the process ids of a task's command and of its witness.
+
+    An adopted process has no witness. Returns an empty list for a task of another boot or PID namespace.
+    """
+    slot = files_of(home, task).read_slot("process")
+    if slot is None or slot.get("boot") != boot_id() or str(slot.get("namespace")) != str(pid_namespace()):
+        return []  # here, these process ids may belong to other processes
+    return [int(slot[name]) for name in ("pid", "witness") if slot.get(name)]
 
 
 def find(home: Home, texts: Sequence[str], adopter: Adopter | None) -> list[Task]:

@@ -6,6 +6,7 @@ import os
 from fcntl import LOCK_EX, flock
 
 from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle
+from outlive.bundle.ports import lease_ports, read_ports
 from outlive.domain.errors import Conflict, TriedAgain, Unavailable, hint_after
 from outlive.ledger.contract import Selection
 from outlive.ledger.sqlite import SqliteLedger
@@ -51,6 +52,7 @@ def retry(
     files = AttemptFiles(home.bundle(task.id), task.current.number + 1)
     with _Turn(files) as turn:
         held = _make_files(home, task, files, now)
+        _lease_ports(home, task, files, held)
         start = _begin_agent(home, task, files, held, surroundings)
         try:
             launch, environ = task.launch, surroundings.environ
@@ -128,6 +130,16 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
         raise Unavailable(
             f"{files.path} cannot be made: {error.strerror}", hint_after(error, "nothing was started")
         ) from error
+
+
+def _lease_ports(home: Home, task: Task, files: AttemptFiles, held: HeldFiles) -> None:
+    """Lease the ports of the task again, the same ones if they are free."""
+    before = read_ports(AttemptFiles(home.bundle(task.id), task.current.number))
+    try:
+        lease_ports(files, held, list(before), task.launch.project, before)
+    except Unavailable:
+        discard_bundle(files.path)
+        raise
 
 
 def _begin_agent(

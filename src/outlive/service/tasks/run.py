@@ -11,9 +11,7 @@ from outlive.bundle.attempt import AttemptFiles, create_attempt, discard_bundle,
 from outlive.bundle.output import SMALLEST_CAP
 from outlive.domain.errors import (
     Broken,
-    KeyTaken,
     OutliveError,
-    TriedAgain,
     Unavailable,
     UserError,
     hint_after,
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from outlive.keeper.plan import Surroundings
     from outlive.keeper.spawn import NewKeeper
     from outlive.ledger.kept_open import KeptOpenLedger
+    from outlive.ledger.sqlite import SqliteLedger
 
 _ID_TRIES = 8
 _LARGEST_CAP = 1 << 50
@@ -79,6 +78,10 @@ class Request(Value):
     observe: Observe = "auto"
     takes_input: bool = False
     touches: tuple[str, ...] = ()
+    ports: tuple[str, ...] = ()
+    """The names of the ports to lease for the task."""
+    again: bool = False
+    """Whether to start the command although the same server runs already."""
     retain: timedelta = DEFAULT_RETENTION
     agent: AgentRequest | None = None
     """The settings of an agent besides its prompt, such as its models and limits. None for a command."""
@@ -97,6 +100,8 @@ class Launched(Value):
 
     It is False if an earlier task has the same key, and that task was returned instead.
     """
+    copies: tuple[str, ...] = ()
+    """The running tasks with the same command in the same directory, newest first. Empty if they were not searched."""
 
 
 def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | None = None) -> Launched:
@@ -110,7 +115,9 @@ def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | N
     check_request(request)
     check_depth(request.surroundings.environ, request.deepest)
     if request.key is not None:
-        same = _holder_of_key(home, request, now)
+        from outlive.service.tasks.launch_key import holder_of_key  # noqa: PLC0415 - imported here, because only a launch with a key needs it
+
+        same = holder_of_key(home, request, now)
         if same is not None:
             return same
     check_pidfd()
@@ -119,16 +126,19 @@ def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | N
     start = _prepare_agent(launch, files, request)
     try:
         with _prepare(home, launch, files, request, start) as keeper:
-            task = _enqueue(home, launch, now, resting, start)
+            copies = _Copies(home, request)
+            task = _enqueue(home, launch, now, resting, start, copies=copies)
             if task.id == launch.id:
-                return Launched(task=hand_over(home, launch, files, keeper, now))
+                return Launched(task=hand_over(home, launch, files, keeper, now), copies=copies.found)
         discard_bundle(files.bundle)
     finally:
         if start is not None and not os.path.isdir(files.bundle):
             from outlive.service.agents.prepare import discard_worktree  # noqa: PLC0415 - imported here, because only agent tasks need it
 
             discard_worktree(home, launch, request.surroundings.environ)
-    _check_same_command(home, task, request)
+    from outlive.service.tasks.launch_key import check_same_command  # noqa: PLC0415 - imported here, because only a launch with a key needs it
+
+    check_same_command(home, task, request)
     return Launched(task=task.id, started=False)
 
 
@@ -183,6 +193,10 @@ def check_request(request: Request) -> None:
         raise UserError(f"the key scope cannot be {request.key_scope!r}", f"use one of: {', '.join(KEY_SCOPES)}")
     if request.observe not in OBSERVE:
         raise UserError(f"observe cannot be {request.observe!r}", f"use one of: {', '.join(OBSERVE)}")
+    if request.ports:
+        from outlive.domain.tasks.ports import check_port_names  # noqa: PLC0415 - imported here, because only tasks with ports need it
+
+        check_port_names(request.ports)
     _check_texts(request)
     _check_variables(request.surroundings.environ)
 
@@ -229,73 +243,8 @@ def _check_texts(request: Request) -> None:
         )
 
 
-def check_not_waiting_for_itself(home: Home, request: Request) -> None:
-    """Raise `UserError` if `--wait` inside a task would wait for that task's end."""
-    from outlive.service.tasks.find import resolve  # noqa: PLC0415 - imported here, because only a launch that waits for another task needs it
-
-    inside = parent_of(request.surroundings.environ)
-    with open_ledger(home, utc_now()) as ledger:
-        wanted = {resolve(ledger, one).id for one in (*request.after, *request.after_any)}
-        while inside is not None:
-            if inside in wanted:
-                raise UserError(
-                    f"this process runs inside task {inside}, so that task would wait for itself",
-                    "leave out --wait; the new task begins when that task has ended",
-                )
-            above = ledger.task(inside)
-            inside = above.launch.parent if above else None
-
-
 def _is_storable(text: str) -> bool:
     return "\0" not in text and is_encodable(text)
-
-
-def _holder_of_key(home: Home, request: Request, now: datetime) -> Launched | None:
-    """Return the task that already has the requested key.
-
-    If necessary, the task is retried first. Returns None if no task has the key.
-    """
-    with open_ledger(home, now) as ledger:
-        task = ledger.with_key(project_of(request.cwd), request.key or "")
-    if task is None:
-        return None
-    if task.current.settled_at is None:
-        from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because only a launch with a key needs it
-
-        reconcile(home, now, task.id)
-    with open_ledger(home, now) as ledger:
-        task = ledger.task(task.id) or task
-        starts = task.current.settled_at is not None and task.state != "succeeded"
-        if starts and request.key_scope == "ended":
-            # If the command never began, a retry is allowed: the command then still runs only once.
-            from outlive.service.tasks.retry import never_began  # noqa: PLC0415 - imported here, because only a launch with a key needs it
-
-            starts = task.state == "lost" and never_began(ledger, task)
-    _check_same_command(home, task, request)
-    if not starts:
-        return Launched(task=task.id, started=False)
-    from outlive.service.tasks.retry import retry  # noqa: PLC0415 - imported here, because only a launch with a key needs it
-
-    try:
-        place = request.session_project
-        return Launched(
-            task=retry(home, task, request.surroundings, now, session=request.session, session_project=place)
-        )
-    except TriedAgain:
-        return Launched(task=task.id, started=False)  # another caller with this key has started the attempt
-
-
-def _check_same_command(home: Home, task: Task, request: Request) -> None:
-    is_same = task.launch.argv == request.command.argv and task.launch.cwd == request.cwd
-    if task.launch.agent is not None or request.agent is not None:
-        from outlive.service.agents.prepare import asks_the_same  # noqa: PLC0415 - imported here, because only agent tasks need it
-
-        is_same = asks_the_same(home, task, request.agent, request.prompt, request.cwd)
-    if not is_same:
-        raise KeyTaken(
-            f"the key {request.key!r} belongs to task {task.id}, which runs another command",
-            f"`outlive show {task.id}` shows that task; use another key",
-        )
 
 
 def make_bundle(home: Home, launch: Launch) -> AttemptFiles | None:
@@ -329,6 +278,10 @@ def _prepare(home: Home, launch: Launch, files: AttemptFiles, request: Request, 
     except OSError as error:
         raise _cannot_make(files, error) from error
     try:
+        if request.ports:
+            from outlive.bundle.ports import lease_ports  # noqa: PLC0415 - imported here, because only tasks with ports need it
+
+            lease_ports(files, held, request.ports, launch.project)
         return prepare(home, launch, files, held, request.surroundings)
     except Unavailable:
         discard_bundle(files.bundle)
@@ -395,9 +348,51 @@ def _how_to_observe(request: Request) -> Observe:
     return in_general if request.observe == "auto" else request.observe  # type: ignore[return-value]
 
 
+class _Copies:
+    """The running copies of a command, searched in the transaction of a launch."""
+
+    def __init__(self, home: Home, request: Request) -> None:
+        self._home, self._request = home, request
+        # A launch with a key has its own rule. Tasks of a group, and tasks that wait for their turn, are copies on
+        # purpose.
+        is_deliberate = request.again or request.key is not None or request.group is not None
+        is_queued = bool(request.after or request.after_any or request.claims)
+        self._may_search = not is_deliberate and not is_queued and request.agent is None
+        self.found: tuple[str, ...] = ()
+        if self._may_search:
+            # Imported here and not in the transaction: the new keeper starts meanwhile, and no launch waits for this.
+            from outlive.ledger import same_command  # noqa: F401, PLC0415
+
+    def search(self, ledger: SqliteLedger, launch: Launch) -> bool:
+        """Search running copies in the ledger. Return whether there are new ones."""
+        if not self._may_search:
+            return False
+        self._may_search = False
+        from outlive.ledger.same_command import running_with_same_command  # noqa: PLC0415 - see `__init__`
+
+        self.found = tuple(running_with_same_command(ledger, launch))
+        return bool(self.found)
+
+    def check(self) -> None:
+        """Raise `AlreadyRunning` if a copy is a server."""
+        from outlive.service.tasks.already_running import check_not_running  # noqa: PLC0415 - imported here, because copies are rare
+
+        check_not_running(self._home, self.found, self._request.surroundings.environ, utc_now())
+
+
 def _enqueue(
-    home: Home, launch: Launch, now: datetime, resting: KeptOpenLedger | None, start: AgentStart | None
+    home: Home,
+    launch: Launch,
+    now: datetime,
+    resting: KeptOpenLedger | None,
+    start: AgentStart | None,
+    *,
+    copies: _Copies | None = None,
 ) -> Task:
+    """Record the task, and return it. Returns another task if that task has the key.
+
+    With `copies`, raises `AlreadyRunning` if a copy of the command runs and is a server.
+    """
     try:
         opened = open_ledger(home, now) if resting is None else resting.use(now)
     except OutliveError:
@@ -405,12 +400,12 @@ def _enqueue(
         raise
     try:
         with opened as ledger, ledger.write():
-            if start is not None:
-                from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - imported here, because only agent tasks need it
-
-                check_session_is_free(ledger, launch, start)
-            # Read the clock only now, because waiting for the write lock may have taken seconds.
-            return ledger.enqueue(launch, new_attempt(launch, 1, utc_now(), start))
+            if copies is None or not copies.search(ledger, launch):
+                return _write_row(ledger, launch, start)
+        # Processes are inspected only now, because this takes time, and other launches wait for the ledger.
+        copies.check()
+        with open_ledger(home, now) if resting is None else resting.use(now) as ledger, ledger.write():
+            return _write_row(ledger, launch, start)
     except Exception:
         # An error from COMMIT does not prove that the row was not written, so look for the row before the error is
         # raised.
@@ -420,3 +415,12 @@ def _enqueue(
             discard_bundle(home.bundle(launch.id))
             raise
         return written
+
+
+def _write_row(ledger: SqliteLedger, launch: Launch, start: AgentStart | None) -> Task:
+    if start is not None:
+        from outlive.service.agents.prepare import check_session_is_free  # noqa: PLC0415 - imported here, because only agent tasks need it
+
+        check_session_is_free(ledger, launch, start)
+    # Read the clock only now: waiting for the write lock may have taken seconds.
+    return ledger.enqueue(launch, new_attempt(launch, 1, utc_now(), start))

@@ -5,11 +5,12 @@ The documents also have the changes since a task ended, and what other tasks did
 
 from __future__ import annotations
 
+from outlive.bundle.ports import read_ports
 from outlive.domain.tasks.task_json import history_json, task_json
 from outlive.service.effects.effects import effects_document, effects_of, git_document
 from outlive.service.effects.find_drift import World, drift_document
 from outlive.service.effects.overlaps import Neighbours, overlaps_document, overlaps_of
-from outlive.service.tasks.read import history_of, output_view
+from outlive.service.tasks.read import files_of, history_of, output_view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,12 @@ def task_document(home: Home, task: Task, now: datetime, effects: Effects | None
         from outlive.service.agents.agent_view import agent_document  # noqa: PLC0415 - imported here, because only agent tasks need it
 
         document["agent"] = agent_document(home, task)
-    return {**document, "git": git_document(home, task), "waiting_for": _waiting(home, task)}
+    return {
+        **document,
+        "git": git_document(home, task),
+        "waiting_for": _waiting(home, task),
+        "ports": read_ports(files_of(home, task)),
+    }
 
 
 def _waiting(home: Home, task: Task) -> dict[str, object] | None:

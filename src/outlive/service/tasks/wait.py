@@ -232,7 +232,7 @@ class _WaitSet:
         self._unkept += [fifo for fifo in further if not has_writer(fifo)]
 
     def _watch(self, task: Task) -> int:
-        fifo = _open(self._home, task)
+        fifo = open_done_of(self._home, task)
         self._fifos[fifo] = (task.id, task.current.number)
         self._poll.register(fifo, POLLIN)
         return fifo
@@ -264,7 +264,8 @@ def _is_tried_again(task: Task, attempt: int) -> bool:
     return len(task.attempts) > attempt and task.attempts[attempt].automatic
 
 
-def _open(home: Home, task: Task) -> int:
+def open_done_of(home: Home, task: Task) -> int:
+    """Open the reading end of `done` of a task's newest attempt."""
     try:
         return open_done(AttemptFiles(home.bundle(task.id), task.current.number))
     except OSError as error:

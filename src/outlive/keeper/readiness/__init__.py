@@ -1,0 +1,1 @@
+"""Readiness: whether the server that an attempt runs can be used."""
