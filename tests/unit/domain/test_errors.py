@@ -13,6 +13,7 @@ EXIT_CODES = {
     "AmbiguousId": 2,
     "Conflict": 2,
     "KeyTaken": 2,
+    "AlreadyRunning": 2,
     "TriedAgain": 2,
     "Unavailable": 3,
     "NewerLedger": 3,
