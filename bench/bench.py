@@ -1,8 +1,8 @@
 """The program that `make bench` runs.
 
-It measures Outlive and every installed peer in one run. `ROUNDS=10 make bench` is quick and rough. All processes,
-including servers, run in a temporary directory. The table, the samples and the plots are written to
-`bench/results/`.
+It measures Outlive and every installed peer, which is another tool that runs commands in the background. `ROUNDS=10
+make bench` is quick and rough. All processes, including servers, run in a temporary directory. The table, the samples
+and the plots are written to `bench/results/`.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from stages.throughput import throughput
 
 ROUNDS = int(os.environ.get("ROUNDS", "60"))
 SHARE = min(1.0, ROUNDS / 60)
-"""The share of the usual number of tasks and calls that a run with few rounds does."""
+"""The factor for the numbers of tasks and calls. It is below 1 in a run with few rounds."""
 RESULTS = Path(__file__).parent / "results"
 BEGAN = time.monotonic()
 LOAD = os.getloadavg()[0]
-"""The load average before the benchmark began."""
+"""The load average of the machine before the benchmark began."""
 TIMES = cpu_times()
 
 
 def say(what: str) -> None:
-    """Print the present step with the elapsed time to stderr."""
+    """Print to stderr what the benchmark does now, with the time since its start."""
     print(f"{time.monotonic() - BEGAN:5.0f} s  {what}", file=sys.stderr, flush=True)
 
 
 def measure(place: Path) -> report.Results:
-    """Run every stage in order: timed stages first, then stages that only count."""
+    """Run all stages in order: first those that measure times, then those that count."""
     missing = {**NOT_INSTALLABLE, **{kind.name: why for kind in PEERS if (why := kind.missing())}}
     peers = [kind(place / kind.__name__) for kind in PEERS if kind.name not in missing]
     env = {**os.environ, "OUTLIVE_HOME": str(place / "own")}
@@ -58,7 +58,7 @@ def measure(place: Path) -> report.Results:
             say(f"starting {peer.name}")
             try:
                 peer.start(1)
-            except Exception as error:  # noqa: BLE001 - one broken peer must not stop the benchmark
+            except Exception as error:  # noqa: BLE001 - if one of the measured tools fails, the others are still measured
                 missing[peer.name] = f"did not start: {error}"
                 peer.stop()
                 peers.remove(peer)

@@ -1,4 +1,7 @@
-"""The goals of the project, checked against one run, and the faster peers."""
+"""The project's performance goals, checked against one run of the benchmark.
+
+The module also lists the peers that were faster than Outlive. A peer is another tool that runs commands.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _MEASURES = ("launch", "start", "completion")
 
 
 class Goal(NamedTuple):
-    """One goal, the value that was measured, and whether the goal is met."""
+    """One performance goal, the measured value, and whether the goal is met."""
 
     what: str
     found: str
@@ -38,7 +41,7 @@ class Goal(NamedTuple):
 
 
 def check(results: Results) -> Iterator[Goal]:
-    """Yield every goal, in the order of the page."""
+    """Yield every performance goal with its result, in the order of the report."""
     yield from _own_cost(results)
     per_second = 1000 / results.rates[SDK].ms
     count = results.rates[SDK].tasks
@@ -150,9 +153,10 @@ def _own_cost(results: Results) -> Iterator[Goal]:
 
 
 def _beside_durable_peers(results: Results) -> Iterator[Goal]:
-    """Yield the goals for each measure against the fastest peer with a durable record.
+    """Yield the goals to be faster than every peer that records its tasks durably.
 
-    A command is compared with Outlive's CLI, and a call of a running program with its SDK.
+    There is a goal for each measure. Peers that are called as a command are compared with Outlive's CLI. Peers that a
+    running program calls are compared with Outlive's SDK.
     """
     for name in _MEASURES:
         samples: dict[str, Samples] = getattr(results, name)
@@ -163,8 +167,8 @@ def _beside_durable_peers(results: Results) -> Iterator[Goal]:
                 ratio = samples[best].ratio_to(samples[ours])
                 found = f"{samples[ours].median:.1f} ms; the fastest peer ({best}) {samples[best].median:.1f} ms"
                 if name == "launch" and ratio < 1:
-                    # The peer's call returns when the command is in a queue, ours when the command runs. So the peer's
-                    # call may return sooner than a bare fork and exec could start the command.
+                    # The peer's call returns when the command is in a queue. Outlive's call returns when the command
+                    # runs. So the peer's call may return sooner than a bare fork and exec could start the command.
                     found += f", but {results.start[best].median:.1f} ms until the command runs"
                     found += f" ({results.start[DIRECT].median:.1f} ms without a supervisor)"
                 what = f"{name} {way}: faster than every peer with a durable record"
@@ -176,7 +180,7 @@ def _rivals(results: Results) -> list[type[Peer]]:
 
 
 def _like(kind: type[Peer], measure: str) -> str:
-    """Return whether a peer is compared with Outlive's CLI or with its SDK."""
+    """Return which interface of Outlive a peer is compared with: the CLI or the SDK."""
     is_inside = kind.waits_inside if measure == "completion" else kind.is_warm
     return SDK if is_inside else CLI
 
@@ -184,8 +188,8 @@ def _like(kind: type[Peer], measure: str) -> str:
 def ahead_of_us(results: Results) -> Iterator[str]:
     """Yield a sentence for each peer that is faster than Outlive in a measure.
 
-    A command is compared with Outlive's CLI, and a call of a running program with its SDK. The factor is computed
-    from the rounds in which both took part.
+    Peers that are called as a command are compared with Outlive's CLI. Peers that a running program calls are compared
+    with Outlive's SDK. The factor in the sentence is computed only from the rounds in which both programs ran.
     """
     for measure in _MEASURES:
         samples: dict[str, Samples] = getattr(results, measure)

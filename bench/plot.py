@@ -1,6 +1,6 @@
-"""Plots in SVG: a dot for the median and a line to the p95, on a logarithmic axis.
+"""Plots in SVG: a dot for each median, and a line from it to the 95th percentile.
 
-The few plots do not justify a library for drawing as a dependency.
+The axis is logarithmic. The plots are few, so a drawing library is not worth a dependency.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LEFT, _WIDTH, _TOP, _STEP, _RIGHT = 240, 520, 64, 24, 90
 
 
 class Row(NamedTuple):
-    """One line of the plot."""
+    """One line of a plot: a name and its measured times."""
 
     name: str
     median: float
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 def draw(title: str, rows: Sequence[Row]) -> str:
-    """Return the plot as SVG, with the rows in the given order."""
+    """Return a plot as SVG text, with the given rows from top to bottom."""
     low = math.floor(math.log10(min(row.median for row in rows)))
     high = math.ceil(math.log10(max(max(row.p95, row.median) for row in rows)))
     bottom = _TOP + _STEP * len(rows)

@@ -1,7 +1,7 @@
-"""A log of any size, with lines as builds, servers and tests write them.
+"""A realistic log text of any size, with lines of builds, servers and tests.
 
-The same size always gives the same text. About one line in fourteen contains a word such as `token` or `key`, and
-one in two hundred contains a secret. The secrets give access to nothing.
+The same size always gives the same text. About one line in fourteen contains a word such as `token` or `key`, and one
+in two hundred contains a secret. The secrets are invented.
 """
 
 from __future__ import annotations

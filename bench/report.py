@@ -50,7 +50,7 @@ floor in the same round alike. The floor is the same work without the measured p
 
 
 class Results(NamedTuple):
-    """The results of all stages of one run."""
+    """The results of all parts of one benchmark run."""
 
     rounds: int
     load: float
@@ -77,7 +77,7 @@ class Results(NamedTuple):
 
 
 def write(results: Results, directory: Path) -> str:
-    """Write the page, the samples and the plots, and return the page."""
+    """Write the result page, the samples and the plots, and return the page's text."""
     directory.mkdir(exist_ok=True)
     shades = {kind.name: _shade(kind) for kind in results.kinds}
     for name, title, samples in (
@@ -349,7 +349,7 @@ def _missing(results: Results) -> str:
 
 
 def _raw(results: Results) -> dict[str, object]:
-    """Return the run as JSON. Times are in milliseconds, by round."""
+    """Return the results as JSON. Times are in milliseconds, one for each round."""
     timed = {
         name: {case: samples.by_round for case, samples in getattr(results, name).items()}
         for name in ("launch", "start", "completion")

@@ -36,7 +36,8 @@ ENV = {
     **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "demo@example.org"),
 }
 COLOURS = sys.stdout.isatty()
-# The agent of session A launches these four tasks. The stash removes the agent's uncommitted fix for some seconds.
+# The agent of session A launches these four tasks. One task is a `git stash`, which removes the agent's uncommitted fix
+# from the files for some seconds.
 TASKS = {
     "a build that fails": "sleep 2; echo 'ld: symbol not found'; exit 1",
     "a quick check": "sleep 1; echo all good",
@@ -68,20 +69,26 @@ def call(*words: str, session: str, quiet: bool = False) -> str:
 
 
 def read(*words: str, session: str = "B") -> Any:
-    """Return the JSON document that a command prints, without showing it."""
+    """Run a command of Outlive, and return the JSON document that it prints.
+
+    The command and the document are not shown.
+    """
     return json.loads(call(*words, "--json", session=session, quiet=True))
 
 
 def told_of(text: str, tasks: Iterable[str]) -> list[str]:
-    """Return the tasks that have a line of their own in a text.
+    """Return the tasks that a text reports in a line of their own.
 
-    A task that is only named in the line of another task does not count.
+    A task that is only mentioned in the line of another task does not count.
     """
     return [task for line in text.splitlines() for task in tasks if line.lstrip(" -").startswith(f"{task} ")]
 
 
 def keeper_of(task: str) -> int:
-    """Return the keeper of a task, which has the task's control FIFO open."""
+    """Return the process id of a task's keeper.
+
+    The keeper is the process that has the task's control FIFO open.
+    """
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
@@ -97,9 +104,9 @@ def keeper_of(task: str) -> int:
 
 
 def wait_until_observed(task: str) -> None:
-    """Wait until the keeper observes the task.
+    """Wait until the keeper records which files the task changes.
 
-    A keeper that is killed earlier would leave no record of the task's effects.
+    If the keeper were killed earlier, there would be no record of these changes.
     """
     until = time.monotonic() + 5
     while read("show", task)["effects"]["level"] == "unknown" and time.monotonic() < until:
@@ -107,7 +114,7 @@ def wait_until_observed(task: str) -> None:
 
 
 def make_project() -> None:
-    """Make a repository with a fix that is not committed yet."""
+    """Make a git repository with a bug fix that is not committed yet."""
     PROJECT.mkdir()
     (PROJECT / "app.py").write_text("answer = 41\n")
     (PROJECT / "test.sh").write_text("sleep 3; grep -q 42 app.py && echo green || echo red, as expected\n")

@@ -87,7 +87,7 @@ def man_page() -> str:
 
 
 def _roff(text: str) -> str:
-    """Return a text with all characters escaped that have a meaning in roff."""
+    """Return a text in which all characters that have a meaning in roff are escaped."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in text.split("\n"))
 
@@ -155,9 +155,9 @@ def sdk_page() -> str:
 
 
 def fields_of(kind: type) -> dict[str, str]:
-    """Return the fields of a typed dictionary, with their types as written.
+    """Return the fields of a typed dictionary, with the types as in the source.
 
-    The types are escaped for a cell of a table.
+    The types are escaped for a cell of a Markdown table.
     """
     found: dict[str, ForwardRef] = kind.__annotations__
     return {name: each.__forward_arg__.replace("|", "\\|") for name, each in found.items()}
@@ -259,7 +259,7 @@ def settings_page() -> str:
 
 
 def tables_below(table: Table, path: str) -> Iterator[tuple[str, Table]]:
-    """Yield a table of the settings and those in it, each with its name."""
+    """Yield a table of the settings and all tables inside it, each with its full name."""
     path = path if table.entry is None else f"{path}.{table.entry}"
     yield path, table
     for each in table.tables:
@@ -277,12 +277,12 @@ def table_section(path: str, table: Table) -> list[str]:
 
 
 def kind_of(key: Key) -> str:
-    """Return what the value of a key may be."""
+    """Return a phrase that says which values a key may have."""
     return KIND_TEXTS[key.kind] or " or ".join(f"`{toml_of(choice)}`" for choice in key.choices)
 
 
 def toml_of(value: object) -> str:
-    """Return a default value as TOML writes it."""
+    """Return a default value in TOML syntax."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(toml_of, value))}]"
     return f'"{value}"' if isinstance(value, str) else str(value).lower()

@@ -1,4 +1,4 @@
-"""The compiler of `rules/*.toml` into the module `rules_table`.
+"""The program that turns the rule files `rules/*.toml` into a Python module.
 
 `make rules` runs it. The module is `src/outlive/observe/predict/rules_table.py`.
 """
@@ -57,11 +57,14 @@ if TYPE_CHECKING:
 
 
 class BadRuleError(Exception):
-    """A file of rules with a wrong format; the message names the file and the program."""
+    """A rule file has a wrong format.
+
+    The message names the file and the program whose rule is wrong.
+    """
 
 
 def read_programs() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every program of every file with its topic, which is the name of the file.
+    """Yield each program of every rule file, with the name of the file as its topic.
 
     Raises `BadRuleError` if a file has a wrong format.
     """
@@ -78,7 +81,7 @@ def read_programs() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def compile_rules() -> str:
-    """Return the text of the module `rules_table`."""
+    """Return the source text of the module `rules_table`."""
     rows = [_row(topic, program) for topic, program in read_programs()]
     lines = "".join(f"    {row!r},\n" for row in rows)
     return f"{HEADER}TABLE: tuple[Row, ...] = (\n{lines})\n"
@@ -99,7 +102,7 @@ def _rule(rule: dict[str, Any], tree_of_program: str) -> tuple[Any, ...]:
 
 
 def _checked(table: dict[str, Any], defaults: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return a table with the defaults of its missing keys.
+    """Return a table of a rule file, with default values for missing keys.
 
     Raises `BadRuleError` for an unknown key or a value of a wrong type.
     """

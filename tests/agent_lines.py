@@ -33,7 +33,7 @@ def line(kind: str, text: str = "", **fields: Any) -> str:
 
 
 def launch_agent(bench: Bench, shell: str, prompt: str = "do it", *options: str) -> str:
-    """Launch an agent task whose client is a line of shell, and return its id."""
+    """Launch an agent task whose client is replaced by a shell command line, and return the id of the task."""
     settings = bench.root / "settings" / "outlive" / "config.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
     table = {"command": ["sh", "-c", shell], "session": "session", "model_arguments": ["{model}"]}
@@ -45,7 +45,7 @@ def launch_agent(bench: Bench, shell: str, prompt: str = "do it", *options: str)
 
 
 def _inline(value: object) -> str:
-    """Return a value as TOML in one line."""
+    """Return a value in TOML's notation, without a line break."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_inline(each)}" for key, each in value.items()) + " }"
     return json.dumps(value)

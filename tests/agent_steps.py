@@ -12,8 +12,9 @@ from tests.support import PATIENCE_S
 if TYPE_CHECKING:
     from tests.support import Bench
 
-# Each line of the prompt is one step. Only the model MODEL takes a step after `MODEL?`. A continued session takes the
-# steps of its first prompt that come after `again?`, and then the steps of its new prompt.
+# Each line of the prompt is one step. A line of the form `MODEL? STEP` is a step only if the client runs with this
+# model. A continued session takes the steps of its first prompt that begin with `again?`, and then the steps of its new
+# prompt.
 PROGRAM = """
 import json, os, subprocess, sys, time
 words = sys.argv[1:]
@@ -86,7 +87,7 @@ class Agents:
         self.configure()
 
     def configure(self, agents: str = "", more: str = "") -> None:
-        """Write the settings, with further keys of `[agents]` in `agents` and further tables in `more`."""
+        """Write the settings. `agents` has further keys of the table `[agents]`, and `more` has further tables."""
         text = f'[agents]\nclient = "bot"\n{agents}\n'
         for name in ("bot", "other"):
             text += f"[agents.clients.{name}]\ncommand = {json.dumps([sys.executable, str(self.program)])}\n"
@@ -99,17 +100,17 @@ class Agents:
         return self.bench.ok("agent", *options, "--", "\n".join(steps), **more)
 
     def ended(self, *steps: str, options: tuple[str, ...] = ()) -> Any:
-        """Launch an agent, wait for its end, and return the document of its task."""
+        """Launch an agent, wait until its task has ended, and return the JSON document of the task."""
         task = self.launch(*steps, options=options)
         return self.wait(task)
 
     def wait(self, task: str) -> Any:
-        """Wait for the end of a task, and return its document."""
+        """Wait until a task has ended, and return its JSON document."""
         done = self.bench.run("wait", task, "--timeout", f"{PATIENCE_S:.0f}s")
         assert done.returncode in (0, 1), done.stderr
         return self.bench.show(task)
 
     def decisions(self, task: str) -> list[Any]:
-        """Return the trace of an agent task."""
+        """Return the lines that an agent task has written into its trace file."""
         path = Path(self.bench.home.bundle(task)) / "decisions.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()]

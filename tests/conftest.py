@@ -19,8 +19,11 @@ from tests.support import Bench
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The profile of nightly runs, which takes too long for a developer. It is chosen with OUTLIVE_PROFILE=nightly, or with
-# pytest's own --hypothesis-profile=nightly.
+# By default, pytest explains failed assertions in test files only. These modules of steps have assertions, too.
+pytest.register_assert_rewrite("tests.hook_steps")
+
+# The settings of Hypothesis for nightly runs, which take too long for a developer. They are chosen with
+# OUTLIVE_PROFILE=nightly, or with pytest's own --hypothesis-profile=nightly.
 settings.register_profile("nightly", max_examples=2000, deadline=None)
 if chosen := os.environ.get("OUTLIVE_PROFILE"):
     settings.load_profile(chosen)
@@ -39,7 +42,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def lasting() -> Iterator[Path]:
-    """Create an empty directory that Outlive does not treat as a temporary one."""
+    """Create an empty directory outside of the directories that Outlive treats as temporary."""
     tops = (Path.home(), Path("/var/lib"), Path("/srv"))
     usable = [top for top in tops if not f"{top.resolve()}/".startswith(TEMPORARY) and os.access(top, os.W_OK)]
     if not usable:
@@ -50,10 +53,7 @@ def lasting() -> Iterator[Path]:
 
 @pytest.fixture
 def clients() -> Iterator[Clients]:
-    """Yield an object that starts processes in place of agents' clients.
-
-    The processes are killed after the test.
-    """
+    """Yield an object that starts processes that play the clients of agents. They are killed after the test."""
     started = Clients()
     yield started
     started.kill_all()
@@ -61,9 +61,9 @@ def clients() -> Iterator[Clients]:
 
 @pytest.fixture
 def outsider() -> Iterator[Outsider]:
-    """Create a user without rights.
+    """Create a user without privileges.
 
-    The test is skipped if the system's Python cannot run Outlive.
+    The test is skipped if this user cannot run Outlive with the system's Python.
     """
     root = Path(tempfile.mkdtemp(prefix="outlive-test-"))
     root.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Kinds of text that deceive a terminal or a model, and the text shown instead."""
+"""Kinds of text that deceive a terminal or a model, each with the text that Outlive shows instead."""
 
 from __future__ import annotations
 

@@ -36,9 +36,9 @@ def paths(bench: Bench, *names: str) -> list[str]:
 
 
 def window_on(bench: Bench, task: str, *names: str) -> Any:
-    """Return the open window of a task once it contains all of these paths.
+    """Return the entry of a running task's effects that lists these paths as changed.
 
-    Git removes one file after the other, so the window may contain only some of them at first.
+    Git changes one file after the other. So this function waits until the entry has all the paths.
     """
 
     def found() -> Any:
@@ -49,7 +49,7 @@ def window_on(bench: Bench, task: str, *names: str) -> Any:
 
 
 def touched(bench: Bench, text: str, *options: str) -> Any:
-    """Run a shell command as a task and return its effects."""
+    """Run a shell command as a task, and return the effects of the task."""
     task = bench.launch(text, *options)
     bench.run("wait", task)
     return bench.json("effects", task)

@@ -56,9 +56,9 @@ class Worktree:
         return self.git("rev-parse", "HEAD").decode().strip()
 
     def settle_index(self) -> None:
-        """Set every file's time before the time of the index.
+        """Set the time of every file to a time before that of git's index.
 
-        The index is then in the state that it has shortly after a checkout, and git trusts the recorded times.
+        Git then trusts the times that the index has recorded, as it does shortly after a checkout.
         """
         for path in self.path.rglob("*"):
             if ".git" not in path.parts and path.is_file() and not path.is_symlink():

@@ -1,4 +1,4 @@
-"""Texts of real outputs that mention secrets and contain none."""
+"""Texts from real outputs that mention secrets but contain no secret."""
 
 HARMLESS = (
     "Set-Cookie header is missing the SameSite attribute",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 VERSIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 ERAS = tuple(VERSIONS)
 MAY_RUN = {"OUTLIVE_MCP_RUN": "on", "OUTLIVE_SESSION": "s-1"}
+CODEX_FREE = {"x-codex-turn-metadata": {"session_id": "codex-session-1", "sandbox": "none"}}
 
 
 class HttpServer:
@@ -75,10 +76,7 @@ async def over_stdio(
     through: Sequence[str] = (),
     **options: Any,
 ) -> AsyncIterator[Client]:
-    """Connect a client to a new server.
-
-    `through` is a command that executes the server.
-    """
+    """Connect a client to a new server over stdio. `through` is a command that runs the server, and may be empty."""
     words = [*through, sys.executable, str(SCRIPT), "mcp"]
     server = StdioServerParameters(
         command=words[0],
@@ -111,10 +109,7 @@ def play(steps: Callable[[], Awaitable[None]]) -> None:
 
 
 async def ask(client: Client, method: str, **params: Any) -> dict[str, Any]:
-    """Send a request and return the raw result.
-
-    Neither request nor result is converted to the types of the SDK.
-    """
+    """Send a request and return the raw result. The types of the SDK are not used."""
     request: dict[str, Any] = {"method": method, "params": params}
     options: dict[str, Any] = {}
     client.session._stamp(request, options)  # type: ignore[arg-type]
@@ -138,5 +133,5 @@ def document_of(result: types.CallToolResult) -> dict[str, Any]:
 
 
 def speaks_tasks() -> ClientExtension:
-    """Return the extension by which a client asks for tasks in version 2026-07-28."""
+    """Return the extension by which a client of version 2026-07-28 says that it can follow tasks."""
     return advertise(EXTENSION)

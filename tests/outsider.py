@@ -1,4 +1,4 @@
-"""Another user, for tests of a user without rights."""
+"""Another user, for tests in which Outlive runs without privileges."""
 
 from __future__ import annotations
 

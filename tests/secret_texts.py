@@ -1,9 +1,9 @@
-"""Texts of commands, files and outputs that give a secret a name or a place.
+"""Texts of commands, files and outputs in which a name or a place shows that a secret follows.
 
-The samples contain no secret. A test inserts a secret.
+The texts contain no secret. A test inserts one.
 """
 
-# Texts that contain a secret at `{}`.
+# Texts with a place `{}`, at which a test inserts a secret.
 ASSIGNMENTS = (
     "TOKEN={}",
     "GITHUB_TOKEN={} make release",

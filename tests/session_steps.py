@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Clients:
-    """Processes that tests use in place of agents' clients."""
+    """Processes that play the clients of agents."""
 
     def __init__(self) -> None:
         self._started: list[subprocess.Popen[bytes]] = []
@@ -47,7 +47,7 @@ def begin(bench: Bench, session: str, *options: str, **more: Any) -> Any:
 
 
 def told(bench: Bench, session: str, *options: str, **more: Any) -> list[str]:
-    """Return the ids of the tasks whose notices the inbox of a session shows."""
+    """Return the ids of the tasks whose endings the inbox of a session reports."""
     found = bench.json("inbox", "--session", session, *options, **more)["notices"]
     return [notice["task"]["id"] for notice in found]
 
@@ -60,7 +60,7 @@ def ended(bench: Bench, session: str, text: str = "true", *options: str) -> str:
 
 
 def until(name: str) -> str:
-    """Return a line of shell that waits until a file of this name exists."""
+    """Return a shell command line that waits until a file of this name exists."""
     return f"while ! [ -e {name} ]; do sleep 0.02; done"
 
 

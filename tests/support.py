@@ -1,8 +1,4 @@
-"""Support for all tests.
-
-This module contains a state directory for each test, calls of the real command line, and functions that wait for
-conditions.
-"""
+"""Support for all tests: a state directory for each test, calls of the real command line, and functions that wait."""
 
 from __future__ import annotations
 
@@ -81,7 +77,7 @@ class Bench:
     ) -> subprocess.CompletedProcess[str]:
         """Call the real command line and wait for its end.
 
-        `before` is a command that executes the command line.
+        `before` is a command that runs the command line, and may be empty.
         """
         return subprocess.run(
             [*before, *self.command(*words)],
@@ -109,7 +105,7 @@ class Bench:
         return json.loads(done.stdout)
 
     def launch(self, text: str, *options: str, **more: Any) -> str:
-        """Launch a line of shell and return the id of its task."""
+        """Launch a shell command line, and return the id of its task."""
         return self.ok("run", *options, text, **more)
 
     def show(self, task: str) -> Any:
@@ -117,7 +113,7 @@ class Bench:
         return self.json("show", task)
 
     def row(self, task: str) -> Any:
-        """Return the task as it is in the ledger, without settling it first."""
+        """Return the task as it is in the ledger. Unlike a command, this does not settle a task whose keeper died."""
         with SqliteLedger(self.home.ledger, utc_now()) as ledger:
             return ledger.task(task)
 
@@ -149,17 +145,14 @@ class Bench:
         return None
 
     def kill(self, task: str, *who: str) -> None:
-        """Kill the `keeper`, the `witness`, the `command` or several of them.
-
-        Returns when they are gone.
-        """
+        """Kill processes of a task, and return when they are gone. Each name is `keeper`, `witness` or `command`."""
         pids = {"keeper": self.keeper(task), "witness": self.process(task, "witness"), "command": self.process(task)}
         for name in who:
             kill(pids[name])
         for name in who:
             wait_until(lambda name=name: not is_alive(pids[name]), f"the {name}'s end")  # type: ignore[misc]
         if {"keeper", "witness", "command"} <= set(who):
-            # Until init has reaped the command, a reconciler could still read its exit code from the kernel.
+            # Until init has reaped the command, another process could still read its exit code from the kernel.
             wait_until(lambda: not os.path.exists(f"/proc/{pids['command']}"), "the command to be reaped")
 
     def clean(self) -> None:
@@ -171,7 +164,7 @@ class Bench:
 
 @contextmanager
 def tasks_of_another_pid_namespace(bench: Bench, number: int, *options: str) -> Iterator[list[str]]:
-    """Launch running tasks in a new PID namespace, and end that namespace afterwards."""
+    """Launch tasks in a new PID namespace, and end this namespace while they run."""
     if subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True, check=False).returncode:
         pytest.skip("no PID namespaces here")
     launch = " ".join(bench.command("run", *options, "--", "sleep", "401"))
@@ -193,7 +186,7 @@ def tasks_of_another_pid_namespace(bench: Bench, number: int, *options: str) -> 
 
 
 def processes_named(*names: str) -> list[int]:
-    """Return the ids of the processes with one of these short names in the kernel."""
+    """Return the ids of the processes that have one of these names. The kernel cuts a name after 15 characters."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -217,7 +210,7 @@ def open_files(pid: int) -> set[str]:
 def is_alive(pid: int) -> bool:
     """Return whether a process runs.
 
-    A zombie does not count. But while threads of a zombie exit, its files and locks are still open.
+    A zombie does not run. Its files and locks may still be open, as long as its threads exit.
     """
     try:
         is_zombie = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
@@ -233,7 +226,7 @@ def parent_of(pid: int) -> int | None:
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
-    """Signal a process that the test started, if it still exists."""
+    """Send a signal to a process that the test started. A process that has ended is ignored."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -262,9 +255,9 @@ sys.stdin.read()
 
 @contextmanager
 def kept_in_log(bench: Bench) -> Iterator[None]:
-    """Keep all later writes in the ledger's log.
+    """Keep all later writes in the ledger's write-ahead log.
 
-    A reader of the earlier state stays open and prevents every checkpoint.
+    A reader of the earlier state stays open, and so prevents every checkpoint.
     """
     words = [sys.executable, "-c", _READER, bench.home.ledger]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:

@@ -1,6 +1,6 @@
-"""The paths in a trace of strace, of every call that could change files.
+"""The paths in a trace of strace that calls could change, including failed calls.
 
-These are the calls that change names or contents, including failed calls.
+These are the calls that change names or contents.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The option --seccomp-bpf is left out. With it, strace would miss the calls of an observed command that Outlive's
-# filter handles.
+# The option --seccomp-bpf is left out. With it, strace would not see those calls of an observed command that Outlive's
+# own filter handles.
 STRACE = ("strace", "-f", "-y", "-s", "4096", "-e", "trace=file,fchdir,process")
 _CHANGING = "O_WRONLY|O_RDWR|O_CREAT|O_TRUNC"
 _CALL = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+|\?)")
@@ -52,9 +52,9 @@ def paths_of_trace(path: Path, place: str) -> set[str]:
 
 
 def _children(lines: list[str]) -> dict[int, str]:
-    """Return the child that the fork of each line created.
+    """Return, for each line that is a fork, the child that it created.
 
-    The child begins in the directory of its parent. strace may report the result of a fork some lines later.
+    The child begins in the directory of its parent. Strace may report the result of a fork some lines later.
     """
     found: dict[int, str] = {}
     begun: dict[str, int] = {}

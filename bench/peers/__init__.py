@@ -1,4 +1,4 @@
-"""The peers, in the order of the table.
+"""The tools that are compared with each other, in the order of the result table.
 
 The order is Outlive, shell, C programs, servers, queues.
 """

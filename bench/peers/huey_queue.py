@@ -1,6 +1,6 @@
 """The program that a user of huey writes.
 
-It has a queue with one function, the queue's consumer, and a script that submits.
+It has a queue with one function, a consumer that runs the queue's tasks, and a script that submits a command.
 
 python huey_queue.py consume DATABASE THREADS
 
@@ -22,21 +22,22 @@ def run_command(argv: list[str]) -> tuple[int, str]:
     return ran.returncode, ran.stdout
 
 
-# huey names a task after its module. That is `__main__` in the consumer, but another module in the benchmark.
+# huey names a task after its module. The module is called `__main__` in the consumer and has another name in the
+# benchmark, so the name is set here.
 run_command.__module__ = "huey_queue"
 
 
 def open_queue(database: str) -> tuple[Any, Any]:
-    """Return the queue and its function.
+    """Return huey's queue, and the function that submits a command to the queue.
 
-    `fsync` is on, because huey is compared as a peer whose record survives a power failure.
+    The database is synced to disk (`fsync`), because other peers also have records that survive a power failure.
     """
     queue = SqliteHuey(filename=database, fsync=True)
     return queue, queue.task(name="run_command")(run_command)
 
 
 def main(verb: str, database: str, *words: str) -> None:
-    """Run the consumer or submit a command."""
+    """Run huey's consumer, or submit a command."""
     queue, submit = open_queue(database)
     if verb == "consume":
         queue.create_consumer(workers=int(words[0])).run()

@@ -1,4 +1,4 @@
-"""Names from a server's event channel, one per line, read from a descriptor."""
+"""The names of ended tasks, one per line, read from a server's event channel."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import time
 
 
 class Lines:
-    """The names that have arrived.
+    """A reader of task names from a descriptor, which remembers each name.
 
-    A name that arrives during the wait for another one is remembered.
+    A name that arrives during the wait for another name is not lost.
     """
 
     def __init__(self, fd: int) -> None:
@@ -19,9 +19,9 @@ class Lines:
         self._seen: set[str] = set()
 
     def await_name(self, name: str, patience: float) -> str:
-        """Wait until a name has arrived.
+        """Wait until a task's name has arrived.
 
-        Returns `told`, `blocked` after `patience` seconds, or an error.
+        Returns `told` then, `blocked` if the name has not arrived after `patience` seconds, or an error message.
         """
         deadline = time.monotonic() + patience
         while name not in self._seen:

@@ -1,4 +1,4 @@
-"""nq: a queue of locked files. A task is a file, and its process holds the lock."""
+"""nq: a queue of locked files. A task is a file, and its process has the lock."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ENDED = re.compile(r"\[exited with status (\d+)\.\]\s*\Z")
 
 
 class Nq(Peer):
-    """nq, with one directory for tasks that run one after the other.
+    """nq, measured with one directory per queue.
 
-    Tasks in several directories run at the same time.
+    Tasks in one directory run one after the other. Tasks in several directories run at the same time.
     """
 
     name = "nq"
@@ -34,11 +34,11 @@ class Nq(Peer):
         self.env["NQDIR"] = str(place)
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Enqueue a command with `nq`, and return the path of its file."""
+        """Submit a command with `nq`, and return the path of the task's file."""
         return f"{self.env['NQDIR']}/{self.run('nq', *argv)}"
 
     def submit_many(self, argv: Sequence[str], count: int) -> list[str]:
-        """Enqueue each command in a new directory.
+        """Submit each command in a directory of its own.
 
         In one directory, the commands would wait for each other.
         """
@@ -50,33 +50,36 @@ class Nq(Peer):
         return tickets
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Wait with `nq -w`, which blocks on the lock."""
+        """Wait with `nq -w`, which blocks on the lock of the task's file."""
         return self.hear("nq", "-w", ticket.rpartition("/")[2], patience=patience)
 
     def finished(self) -> int:
-        """Return the number of files whose last line records an ending."""
+        """Return the number of task files whose last line says that the task has ended."""
         names = [name for name in os.listdir(self.place) if name.startswith(",")]
         return sum(self.code(f"{self.place}/{name}") is not None for name in names)
 
     def code(self, ticket: str) -> int | None:
-        """Return the exit code in the last line of the file."""
+        """Return the exit code, which is in the last line of the task's file."""
         found = _ENDED.search(self.output(ticket))
         return int(found[1]) if found else None
 
     def output(self, ticket: str) -> str:
-        """Return the content of the file."""
+        """Return the content of the task's file, which is the output."""
         with open(ticket) as file:
             return file.read()
 
     def show_all(self) -> None:
-        """Search the files for endings, because nq lists no ended tasks.
+        """Search the task files for lines that report an end.
 
-        The manual of nq suggests this.
+        nq has no list of ended tasks, and its manual suggests this search.
         """
         self.run("sh", "-c", f"cd {self.place} && grep -H '^.exited' ,*")
 
     def fill(self, count: int) -> None:
-        """Copy the file of an ended task, because nq's record is a file."""
+        """Copy the file of an ended task many times.
+
+        nq's record of a task is a file.
+        """
         ended = next(name for name in os.listdir(self.place) if name.startswith(","))
         for number in range(self.finished(), count):
             shutil.copyfile(self.place / ended, self.place / f",fill.{number}")

@@ -1,4 +1,4 @@
-"""Outlive: by its command line, and by its SDK in a running program."""
+"""Outlive as a measured tool: by its command line, and by its SDK."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class OutliveCli(Peer):
-    """Outlive with `outlive run`, `outlive wait` and `outlive list`."""
+    """Outlive with its commands `outlive run`, `outlive wait` and `outlive list`."""
 
     name = "Outlive, CLI"
     record = "SQLite and a file per task, synced"
     is_durable = True
     short_tasks = 200
-    records = 0  # the listing stage fills ledgers of its own, up to 100,000 records
+    records = 0  # the stage that measures lists fills ledgers of its own, up to 100,000 records
 
     def __init__(self, place: Path) -> None:
         super().__init__(place)
@@ -34,9 +34,9 @@ class OutliveCli(Peer):
         self._submitted = 0
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Run `outlive run` and return the id that it prints.
+        """Run `outlive run`, and return the id of the task that it prints.
 
-        The id is printed once the command runs and its record is durable.
+        The id is printed when the command runs and the task is recorded durably.
         """
         self._submitted += 1
         return self.run("outlive", "run", "--", *argv)
@@ -44,15 +44,16 @@ class OutliveCli(Peer):
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
         """Run `outlive wait`.
 
-        Its exit code 1 means that the task failed. This is a valid answer, and no error.
+        Exit code 1 means that the task failed. That is a valid result, and no error of `outlive wait`.
         """
         heard = self.hear("outlive", "wait", ticket, patience=patience)
         return "told" if heard.startswith("error 1:") else heard
 
     def finished(self) -> int:
-        """Return the number of submitted tasks without an open attempt.
+        """Return how many of the submitted tasks have ended.
 
-        If no attempt is open, return the number of ended tasks in the ledger instead.
+        While tasks run, this is the number of submitted tasks minus those that run. Otherwise, the ended tasks in the
+        ledger are counted.
         """
         with SqliteLedger(open_home(self.env).ledger, utc_now()) as ledger:
             if open_ones := len(ledger.unsettled()):
@@ -60,15 +61,15 @@ class OutliveCli(Peer):
             return sum(task.current.settled_at is not None for task in ledger.tasks(Selection()))
 
     def code(self, ticket: str) -> int | None:
-        """Return the exit code in the ledger."""
+        """Return the exit code that the ledger records."""
         return Outlive(home=self.env["OUTLIVE_HOME"]).task(ticket).refresh().exit_code
 
     def output(self, ticket: str) -> str:
-        """Return the output in the bundle."""
+        """Return the output that is stored in the task's bundle."""
         return Outlive(home=self.env["OUTLIVE_HOME"]).task(ticket).output().decode()
 
     def guards(self, task: int) -> list[Guard]:
-        """Return the keeper, the witness, and both together.
+        """Return the processes to kill in turn: keeper, witness, and both together.
 
         The command's parent is the witness, and the witness's parent is the keeper.
         """
@@ -81,9 +82,10 @@ class OutliveCli(Peer):
         ]
 
     def pids(self) -> list[int]:
-        """Return the keepers and witnesses that have files of this peer's home open.
+        """Return the keepers and witnesses that have a file in `place` open.
 
-        The parent does not identify them, because one spawner serves every home of a program.
+        They cannot be found by their parent, because one spawner process starts the keepers of all ledgers of a
+        program.
         """
         return pids_holding(self.env["OUTLIVE_HOME"], "outlive-")
 
@@ -91,7 +93,7 @@ class OutliveCli(Peer):
 class OutliveSdk(OutliveCli):
     """Outlive with `Outlive().run` and `Task.wait`.
 
-    The first run starts the spawner and is not measured.
+    The first `run` starts the process that launches tasks, and is not measured.
     """
 
     name = "Outlive, SDK"
@@ -100,20 +102,26 @@ class OutliveSdk(OutliveCli):
     short_tasks = 1000
 
     def start(self, slots: int) -> None:
-        """Start the spawner by a first run. The spawner lives as long as this program."""
+        """Run a first task. This starts the process that launches tasks.
+
+        That process runs until the benchmark ends.
+        """
         del slots
         self._client = Outlive(home=self.env["OUTLIVE_HOME"])
         self.wait(self.submit(["true"]))
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Call `run`, which returns once the command runs and its record is durable."""
+        """Call `run`, which returns when the command runs and the record is durable."""
         self._submitted += 1
         return self._client.run(argv).id
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Wait in this program, which sleeps on a FIFO."""
+        """Wait in the benchmark's own process, which sleeps on a FIFO until the task ends."""
         return "told" if self._client.task(ticket).wait(patience).has_ended else "blocked"
 
     def pids(self) -> list[int]:
-        """Return the keepers and witnesses, and the spawner, which counts as a server."""
+        """Return the keepers, the witnesses and the process that launches tasks.
+
+        The last one counts as a server.
+        """
         return [*super().pids(), *pids_mentioning("outlive.sdk.spawner.serve_launches", os.getpid())]

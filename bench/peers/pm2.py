@@ -1,4 +1,4 @@
-"""pm2: a Node.js daemon. A waiter listens to the daemon's event bus."""
+"""pm2: a Node.js daemon. A process of the benchmark listens to the daemon."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pm2.connect(() => pm2.launchBus((_, bus) => {
 
 
 class Pm2(Peer):
-    """pm2 is made for services, so a task is an application that is never restarted."""
+    """pm2, which is made for services. A task is an application without restarts."""
 
     name = "pm2"
     programs = ("node",)
@@ -39,7 +39,7 @@ class Pm2(Peer):
     is_slow = True
     waiter = "blocked on its bus"
     short_tasks = 50
-    records = 0  # a task takes a third of a second, so a thousand take longer than a minute
+    records = 0  # pm2 needs a third of a second for a task, so a thousand would take longer than a minute
     _server = 0
     _listener: subprocess.Popen[bytes] | None = None
 
@@ -50,23 +50,29 @@ class Pm2(Peer):
 
     @classmethod
     def missing(cls) -> str | None:
-        """Return why pm2 is missing. `make bench` installs it into `bench/.peers`."""
+        """Return why pm2 cannot be measured. Return None if it is installed.
+
+        `make bench` installs pm2 into `bench/.peers`.
+        """
         return super().missing() or (None if _MODULE.exists() else "not installed: npm package pm2")
 
     def start(self, slots: int) -> None:
-        """Start the daemon, which any call of pm2 starts, and a listener to its bus."""
+        """Start pm2's daemon, and a process that listens to the daemon's events.
+
+        Any call of pm2 starts the daemon.
+        """
         del slots
         self.run(_PM2, "ping")
         self._server = int((self.place / "pm2.pid").read_text())
         self._listener = subprocess.Popen(
             [shutil.which("node") or "node", "-e", _LISTENER, str(_MODULE)], env=self.env, stdout=subprocess.PIPE
         )
-        assert self._listener.stdout is not None  # noqa: S101 - for the type checker
+        assert self._listener.stdout is not None  # noqa: S101 - this tells the type checker that stdout is a pipe
         self._lines = Lines(self._listener.stdout.fileno())
         self._lines.await_name("listening", PATIENCE)
 
     def stop(self) -> None:
-        """End the listener and the daemon by their process ids."""
+        """End the listening process and pm2's daemon by their process ids."""
         if self._listener:
             self._listener.kill()
             self._listener.wait()
@@ -75,7 +81,7 @@ class Pm2(Peer):
             until(lambda: not is_alive(self._server), "the end of pm2's daemon")
 
     def revive(self, slots: int) -> None:
-        """Start a new daemon, which knows none of the former daemon's applications."""
+        """Start a new daemon, which does not know the applications of the former daemon."""
         self.stop()
         self.start(slots)
 
@@ -90,7 +96,7 @@ class Pm2(Peer):
         return ticket
 
     def submit_many(self, argv: Sequence[str], count: int) -> list[str]:
-        """Start all commands with one file that lists them."""
+        """Start all commands with one configuration file."""
         names = [self._name() for _ in range(count)]
         fixed = {"script": argv[0], "args": list(argv[1:]), "interpreter": "none", "autorestart": False}
         path = self.place / "many.json"
@@ -103,15 +109,15 @@ class Pm2(Peer):
         return f"p{self._count}"
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Wait for a message on the bus."""
+        """Wait until pm2's daemon reports the end of the task."""
         return self._lines.await_name(ticket, patience)
 
     def finished(self) -> int:
-        """Return the number of applications that pm2 calls stopped."""
+        """Return the number of applications whose state in pm2 is stopped."""
         return sum(each["pm2_env"]["status"] == "stopped" for each in self._applications())
 
     def code(self, ticket: str) -> int | None:
-        """Return the exit code that the daemon remembers."""
+        """Return the exit code that pm2's daemon remembers."""
         codes: list[int] = [
             each["pm2_env"]["exit_code"]
             for each in self._applications()
@@ -125,11 +131,11 @@ class Pm2(Peer):
         return found
 
     def output(self, ticket: str) -> str:
-        """Return the daemon's log of the application."""
+        """Return the log file of the application, which pm2's daemon writes."""
         path = self.place / f"{ticket}.out"
         return path.read_text() if path.exists() else ""
 
     def guards(self, task: int) -> list[Guard]:
-        """Return the daemon, which is the parent of all tasks."""
+        """Return pm2's daemon, which is the parent of all tasks."""
         del task
         return [Guard("daemon", (self._server,))]

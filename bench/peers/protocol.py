@@ -1,7 +1,8 @@
 """The methods that a peer must have to be measured.
 
-Each way of submitting is a subclass. The stages use only these methods. A peer does not override a method that it
-cannot support, and the table then says so instead of showing a number.
+A peer is a tool that runs commands in the background. Each way of submitting a command is a subclass. The stages of the
+benchmark use only these methods. A peer does not override a method that it cannot support. The result table then shows
+that instead of a number.
 """
 
 from __future__ import annotations
@@ -21,37 +22,38 @@ MARK = "OUTLIVE_BENCH_PEER"
 
 
 class Guard(NamedTuple):
-    """Processes that look after one task, with a name for the table."""
+    """The processes that look after one task, with a name for the result table."""
 
     name: str
     pids: tuple[int, ...]
 
 
 class Peer:
-    """One way to run a command in the background.
+    """One tool and one way to run commands in the background with it.
 
-    All of its files are in `place`.
+    All files of the tool are in the directory `place`.
     """
 
     name = ""
     programs: tuple[str, ...] = ()
-    """The programs that must be on PATH."""
+    """The names of the programs that must be on PATH."""
     record = ""
-    """Where and how the peer records a task, in a few words."""
+    """A few words for the result table: where and how the tool records a task."""
     is_durable = False
-    """Whether the record is synced to disk when the submit returns."""
+    """Whether the record of a task is synced to disk when the call that submits the task returns."""
     is_warm = False
-    """Whether a running Python program submits, instead of a new process for each submit."""
+    """Whether a running Python program submits the tasks. Otherwise, each task is submitted by a new process."""
     waits_inside = False
-    """Whether the waiter is a running program, instead of a command that must exit."""
+    """Whether a running program waits for the task. Otherwise, a command waits, and its own exit takes time, too."""
     is_slow = False
-    """Whether the peer takes part in every third round only, so that a run ends in minutes."""
+    """Whether the peer is measured only in every third round, so that the benchmark ends in minutes."""
     waiter = "blocked"
-    """What a waiter does until the task ends."""
+    """A few words for the result table: what a waiting process does until the task ends."""
     short_tasks = 1000
     running_tasks = 100
     records = 1000
-    """How many records the peer can be filled with in a minute. 0 if it has no list of ended tasks."""
+    """The number of task records that the tool can create in a minute. 0 means that the tool does not list ended tasks.
+    """
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -60,52 +62,52 @@ class Peer:
 
     @classmethod
     def missing(cls) -> str | None:
-        """Return why the peer cannot be measured here. Return None if it can."""
+        """Return why this tool cannot be measured on this machine, or None if it can."""
         absent = [program for program in cls.programs if shutil.which(program) is None]
         return f"not installed: {', '.join(absent)}" if absent else None
 
     def start(self, slots: int) -> None:
-        """Start the peer's server, if it has one, with slots for so many tasks at once."""
+        """Start the tool's server, if it has one. `slots` tasks can then run at once."""
 
     def stop(self) -> None:
-        """End the peer's server."""
+        """End the tool's server."""
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Launch a command as a user would, and return the peer's name for the task."""
+        """Submit a command as a user would, and return the tool's name for the task."""
         raise NotImplementedError
 
     def submit_many(self, argv: Sequence[str], count: int) -> list[str]:
-        """Launch a command many times.
+        """Submit a command many times.
 
-        A peer overrides this if it can do so in one call and the time is not measured.
+        A peer overrides this if it can submit many commands in one call. The time is not measured.
         """
         return [self.submit(argv) for _ in range(count)]
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Block until the peer reports the end of a task.
+        """Wait until the tool reports the end of a task.
 
-        Returns `told`, `blocked` if the peer does not report the end, or the peer's error.
+        Returns `told` then, `blocked` if the tool does not report the end in time, or the tool's error message.
         """
         raise NotImplementedError
 
     def finished(self) -> int:
-        """Return how many tasks the peer has recorded as ended."""
+        """Return the number of tasks that the tool has recorded as ended."""
         raise NotImplementedError
 
     def code(self, ticket: str) -> int | None:
-        """Return the recorded exit code."""
+        """Return the exit code that the tool has recorded for a task."""
         raise NotImplementedError
 
     def output(self, ticket: str) -> str:
-        """Return the recorded output of a task."""
+        """Return the output that the tool has recorded for a task."""
         raise NotImplementedError
 
     def show_all(self) -> None:
-        """Show all recorded tasks, as a user of the peer would."""
+        """Show all recorded tasks, as a user of the tool would."""
         raise NotImplementedError
 
     def fill(self, count: int) -> None:
-        """Add records until there are so many, by running `true` or by a faster way.
+        """Add task records until there are `count`, by running `true` or by a faster way.
 
         Raises `TimeoutError` if that takes too long.
         """
@@ -114,30 +116,34 @@ class Peer:
         until(lambda: self.finished() >= count, f"{self.name}: {count} records")
 
     def guards(self, task: int) -> list[Guard]:
-        """Return the processes to kill in turn while the process `task` runs."""
+        """Return the processes to kill, one test after the other, while a task runs.
+
+        `task` is the process id of the task's command.
+        """
         return [Guard("its parent", (parent_of(task),))]
 
     def revive(self, slots: int) -> None:
-        """Start the server again after it was killed.
+        """Start the tool's server again after it was killed.
 
         A user would do so before asking for the result of a task.
         """
 
     def pids(self) -> list[int]:
-        """Return the processes of the peer, including the processes of its tasks."""
+        """Return the processes of the tool, including the processes of its tasks."""
         return pids_marked(f"{MARK}={self.place.name}")
 
     def run(self, *argv: str, patience: float | None = None) -> str:
-        """Run one of the peer's programs, and return its output."""
+        """Run one of the tool's programs, and return its output."""
         ran = spawn([which(argv[0]), *argv[1:]], self.env, patience)
         if ran.code:
             raise RuntimeError(f"{' '.join(argv)}: exit code {ran.code}: {ran.out.strip()[-300:]}")
         return ran.out.strip()
 
     def hear(self, *argv: str, patience: float) -> str:
-        """Run one of the peer's programs that waits for a task.
+        """Run the tool's program that waits for a task.
 
-        Returns `told`, `blocked` after `patience` seconds, or the program's error.
+        Returns `told` if the program reports the end, `blocked` after `patience` seconds, or the program's error
+        message.
         """
         ran = spawn([which(argv[0]), *argv[1:]], self.env, patience)
         if ran.code is None:
@@ -147,7 +153,10 @@ class Peer:
 
 
 class Server:
-    """A server that the benchmark started and ends by its process id."""
+    """A server process that the benchmark has started.
+
+    The benchmark ends it by its process id.
+    """
 
     def __init__(self, argv: Sequence[str], env: dict[str, str], log: Path) -> None:
         quiet = [
@@ -155,11 +164,11 @@ class Server:
             (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ]
-        program = which(argv[0])  # the full path also as argv[0], by which Python finds its virtual environment
+        program = which(argv[0])  # argv[0] is also the full path, because Python finds its virtual environment by it
         self.pid = os.posix_spawn(program, [program, *argv[1:]], env, file_actions=quiet, setsid=True)
 
     def end(self, number: int) -> None:
-        """Signal the server, and wait until it has exited."""
+        """Send a signal to the server, and wait until it has exited."""
         if is_alive(self.pid):
             os.kill(self.pid, number)
         try:
@@ -171,7 +180,7 @@ class Server:
 def which(program: str) -> str:
     """Return the full path of a program.
 
-    The path is cached, because the search must not be part of a measured submit.
+    The path is cached, because the search on PATH must not be part of a measured time.
     """
     if program not in _PATHS:
         beside_us = os.path.join(os.path.dirname(sys.executable), program)

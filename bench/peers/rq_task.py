@@ -1,4 +1,4 @@
-"""The function that RQ calls."""
+"""The function that RQ calls for each submitted command."""
 
 from __future__ import annotations
 

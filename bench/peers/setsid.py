@@ -1,4 +1,4 @@
-"""A plain shell: `setsid nohup`, with the exit code in a file.
+"""A plain shell: `setsid nohup COMMAND &`, which writes the exit code to a file.
 
 The output goes to another file.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Setsid(Peer):
-    """The usual line of shell for background commands, with the exit code recorded."""
+    """The usual shell line for a background command. It also records the exit code."""
 
     name = "setsid nohup, rc file"
     programs: tuple[str, ...] = ("setsid", "nohup")
@@ -32,7 +32,7 @@ class Setsid(Peer):
         self._count = 0
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Run a shell that starts another one in the background and exits."""
+        """Run a shell that starts a second shell in the background and exits."""
         self._count += 1
         stem = f"{self.place}/{self._count}"
         inner = f"{shlex.join(argv)}; echo $? >{stem}.rc"
@@ -40,16 +40,22 @@ class Setsid(Peer):
         return stem
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Poll for the file with the exit code, because nothing notifies the waiter."""
+        """Poll for the file with the exit code.
+
+        The shell does not notify a waiting process.
+        """
         return self.hear("sh", "-c", f"until [ -s {ticket}.rc ]; do sleep 0.1; done", patience=patience)
 
     def finished(self) -> int:
-        """Return the number of files with an exit code."""
+        """Return the number of files that contain an exit code."""
         with os.scandir(self.place) as entries:
             return sum(entry.name.endswith(".rc") and entry.stat().st_size > 0 for entry in entries)
 
     def code(self, ticket: str) -> int | None:
-        """Return the exit code in the file. Return None if the shell died before writing."""
+        """Return the exit code in the task's file.
+
+        Return None if the shell was killed before it wrote the file.
+        """
         try:
             with open(f"{ticket}.rc") as file:
                 return int(file.read())
@@ -57,16 +63,16 @@ class Setsid(Peer):
             return None
 
     def output(self, ticket: str) -> str:
-        """Return the content of the output file."""
+        """Return the content of the task's output file."""
         with open(f"{ticket}.out") as file:
             return file.read()
 
     def show_all(self) -> None:
-        """Print every file with its exit code."""
+        """Print the exit code in every task's file."""
         self.run("sh", "-c", f"cd {self.place} && grep -H . *.rc")
 
     def fill(self, count: int) -> None:
-        """Write files with an exit code, because a record is such a file."""
+        """Write files with an exit code, because the record of a task is such a file."""
         for number in range(self.finished() + 1, count + 1):
             with open(f"{self.place}/f{number}.rc", "w") as file:
                 file.write("0\n")

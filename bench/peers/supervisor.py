@@ -1,6 +1,6 @@
-"""supervisor: a section of its configuration for each task.
+"""supervisor: a section in its configuration for each task.
 
-An event listener notifies the waiters.
+An event listener, which supervisor runs as a program, notifies a waiting process.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ startsecs=0
 stdout_logfile={place}/{name}.out
 redirect_stderr=true
 """
-# The listener writes READY, reads a line of fields, reads as many bytes as the field `len` says, and writes OK.
+# supervisor's protocol: the listener writes READY, then reads a line of fields and as many bytes as the field `len`
+# says, and then writes OK.
 _LISTENER = """
 import os, sys
 told = os.open(os.path.join(os.path.dirname(__file__), "told"), os.O_WRONLY)
@@ -63,9 +64,10 @@ while True:
 
 
 class Supervisor(Peer):
-    """supervisor is made for services, and has neither a submit nor a wait.
+    """supervisor, which is made for services.
 
-    So this peer writes a section of the configuration per task, and listens to supervisor's events.
+    It has no command to submit a task or to wait for one. So this class writes a section of the configuration per task,
+    and listens to supervisor's events.
     """
 
     name = "supervisor"
@@ -75,8 +77,8 @@ class Supervisor(Peer):
     is_slow = True
     waiter = "blocked on an event listener"
     short_tasks = 50
-    running_tasks = 20  # `update` takes a second for each
-    records = 0  # ten tasks take a second, so a thousand take longer than a minute
+    running_tasks = 20  # the command `update` takes a second for each task
+    records = 0  # supervisor needs a second for ten tasks, so a thousand would take longer than a minute
     _server: Server | None = None
 
     def __init__(self, place: Path) -> None:
@@ -100,26 +102,26 @@ class Supervisor(Peer):
             return False
 
     def stop(self) -> None:
-        """End the server by its process id. The server ends its programs."""
+        """End the server by its process id. The server ends the programs that it runs."""
         if self._server:
             self._server.end(signal.SIGTERM)
 
     def revive(self, slots: int) -> None:
         """Start the server again.
 
-        The server then starts every configured program, even one that has ended.
+        The server then starts every configured program, even a program that has ended.
         """
         self.stop()
         self.start(slots)
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Write a section for the command, and run `supervisorctl update`."""
+        """Write a section of the configuration for the command, and update supervisor."""
         ticket = self._write(argv)
         self.run("supervisorctl", "-c", f"{self.place}/config", "update")
         return ticket
 
     def submit_many(self, argv: Sequence[str], count: int) -> list[str]:
-        """Write a section per command, and run `supervisorctl update` once."""
+        """Write a section of the configuration per command, and update supervisor once."""
         tickets = [self._write(argv) for _ in range(count)]
         self.run("supervisorctl", "-c", f"{self.place}/config", "update")
         return tickets
@@ -133,7 +135,7 @@ class Supervisor(Peer):
         return name
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Wait for a line in the listener's FIFO."""
+        """Wait until the event listener writes the task's name into a FIFO."""
         return self._lines.await_name(ticket, patience)
 
     def finished(self) -> int:
@@ -144,19 +146,19 @@ class Supervisor(Peer):
         return sum(each["statename"] == "EXITED" for each in self._ask().supervisor.getAllProcessInfo())
 
     def code(self, ticket: str) -> int | None:
-        """Return the recorded exit code.
+        """Return the exit code that the server has recorded.
 
-        The server returns 0 for a running program too, so the state is checked first.
+        For a running program the server returns 0, so the program's state is checked first.
         """
         found = self._ask().supervisor.getProcessInfo(ticket)
         return found["exitstatus"] if found["statename"] == "EXITED" else None
 
     def output(self, ticket: str) -> str:
-        """Return the server's log of the program."""
+        """Return the log file of the program, which the server writes."""
         return (self.place / f"{ticket}.out").read_text()
 
     def guards(self, task: int) -> list[Guard]:
-        """Return the server, which is the parent of all tasks."""
+        """Return the supervisor server, which is the parent of all tasks."""
         del task
         return [Guard("server", (self._server.pid if self._server else 0,))]
 
@@ -165,14 +167,14 @@ class Supervisor(Peer):
 
 
 class _Local(xmlrpc.client.Transport):
-    """XML-RPC over a Unix socket, so that nothing listens on the network."""
+    """An XML-RPC transport over a Unix socket, so that no network port is opened."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self._path = path
 
     def make_connection(self, host: Any) -> http.client.HTTPConnection:
-        """Return a connection to the socket at a path."""
+        """Return a connection to the Unix socket, whose path is given as the host."""
         del host
         connection = http.client.HTTPConnection("localhost")
         connection.sock = socket.socket(socket.AF_UNIX)

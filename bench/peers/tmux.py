@@ -1,6 +1,6 @@
-"""tmux: a window per task in a detached session.
+"""tmux: a window per task in a session without a terminal.
 
-The exit code goes to a file, and a channel of tmux notifies the waiter.
+The window's shell writes the exit code to a file. A `tmux wait-for` channel notifies a waiting process.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 
 class Tmux(Setsid):
-    """tmux, which coding agents are often told to use.
+    """tmux, which users often tell coding agents to use.
 
-    Its record is the file that a shell writes, as with `setsid`.
+    The record of a task is a file that the shell writes, as with `setsid`.
     """
 
     name = "tmux, rc file"
     programs = ("tmux",)
     waiter = "blocked"
-    records = 0  # a window that has ended is gone from every list
+    records = 0  # tmux does not list windows that have closed, so it has no list of ended tasks
     _server = 0
 
     def start(self, slots: int) -> None:
-        """Start a server with an idle window, which keeps the server alive between tasks."""
+        """Start tmux with an idle window. Without a window, tmux would exit between tasks."""
         del slots
         self.env["SHELL"] = "/bin/sh"
         self._call("-f", os.devnull, "new-session", "-d", "-s", "base", "exec sleep infinity")
         self._server = int(self._call("display-message", "-p", "#{pid}"))
 
     def stop(self) -> None:
-        """End the server by its process id."""
+        """End the tmux server by its process id."""
         if self._server and is_alive(self._server):
             os.kill(self._server, 15)
             until(lambda: not is_alive(self._server), "the end of tmux's server")
@@ -49,7 +49,7 @@ class Tmux(Setsid):
         return self.run("tmux", "-S", str(self.place / "socket"), *words)
 
     def submit(self, argv: Sequence[str]) -> str:
-        """Open a window whose last command signals the channel of the waiter."""
+        """Open a window for a command. Its last command notifies the waiting process."""
         self._count += 1
         stem = f"{self.place}/{self._count}"
         socket = self.place / "socket"
@@ -58,19 +58,19 @@ class Tmux(Setsid):
         return stem
 
     def wait(self, ticket: str, patience: float = PATIENCE) -> str:
-        """Wait for the channel's signal."""
+        """Wait with `tmux wait-for` until the window's last command has run."""
         channel = ticket.rpartition("/")[2]
         return self.hear("tmux", "-S", str(self.place / "socket"), "wait-for", channel, patience=patience)
 
     def output(self, ticket: str) -> str:
-        """Return an empty text, because the output is gone with the window."""
+        """Return an empty string, because tmux discards the output when the window closes."""
         del ticket
         return ""
 
     def guards(self, task: int) -> list[Guard]:
-        """Return the server.
+        """Return the tmux server, which is the only process to kill.
 
-        The shell in the window is not a second guard, because the hang-up of the window kills the shell.
+        Killing the server closes the window, and this also ends the window's shell.
         """
         del task
         return [Guard("server", (self._server,))]

@@ -1,1 +1,1 @@
-"""The stages of the benchmark, one per module. They use only the peers' protocol."""
+"""The stages of the benchmark, one per module. Each stage measures one thing."""

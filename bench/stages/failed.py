@@ -1,14 +1,13 @@
 """The stage that measures the hook before a tool call, after failed tasks.
 
-The cost of the hook must not grow with the number of failed tasks, nor with the number of files that they left
-changed. Each project has 20,000 files. The first project has no failed task. The second project has 300 failed tasks.
-The third project has one failed task more, which has rewritten every file. The stage calls the hook for an edit of a
-file that no task has touched, and for a shell command that names such a file. The command is sent by a session that
-was notified of the changed files, and by a session that was not. A hook that reports something or reads a text may
-take longer.
+The cost of the hook must not grow with the number of failed tasks, nor with the number of files that they left changed.
+Each project has 20,000 files. The first project has no failed task. The second project has 300 failed tasks. The third
+project has one failed task more, which has rewritten every file. The stage calls the hook for an edit of a file that no
+task has touched, and for a shell command that names such a file. The command is sent by a session that was notified of
+the changed files, and by a session that was not. A hook that has to print a warning may take longer.
 
-The same calls are measured while a task sleeps, and while a task runs that has rewritten every file. `gate` and
-`hand-off`, which compare a few of the files and count the rest, are measured as well.
+The same calls are measured while a task sleeps, and while a task runs that has rewritten every file. The commands
+`gate` and `hand-off` are measured, too.
 """
 
 from __future__ import annotations
@@ -44,39 +43,44 @@ _PATIENCE_S = 120.0
 
 
 class AfterFailures(NamedTuple):
-    """The samples of the hook, `gate` and `hand-off`, for each state of a project."""
+    """The measured times of the hook, `gate` and `hand-off` in all projects."""
 
     none: Samples
     many: Samples
     files: Samples
     told: Samples
-    """An edit of a file that a failed task left changed."""
+    """The hook before an edit of a file that a failed task left changed."""
     command: Samples
-    """A shell command, in a session that was notified of the files left changed."""
+    """The hook before a shell command, in a session that was notified of the files that a task left changed."""
     first_command: Samples
-    """A shell command, in a new session that was notified of nothing."""
+    """The hook before a shell command, in a new session that was not notified of any changed file."""
     first_of_many: Samples
-    """A shell command after many failures, in a new session."""
+    """The hook before a shell command, in a new session, after 300 failed tasks."""
     idle: Samples
-    """An edit of a file that no task has touched, while one task sleeps."""
+    """The hook before an edit of a file that no task has touched, while one task sleeps."""
     idle_command: Samples
     running: Samples
-    """An edit of a file that no task has touched, while a task runs that has rewritten all files."""
+    """The hook before an edit of a file that no task has touched, while a task runs that has rewritten all other files.
+    """
     running_command: Samples
     running_told: Samples
-    """An edit of a file that the running task has rewritten."""
+    """The hook before an edit of a file that the running task has rewritten."""
     gate: Samples
-    """`gate` without a failed task. Next: after a failed task that rewrote all files, and while such a task runs."""
+    """The command `gate` without a failed task. `gate_files` is after a failed task that rewrote all files, and
+    `gate_running` is while such a task runs.
+    """
     gate_files: Samples
     gate_running: Samples
     hand_off: Samples
-    """`hand-off` without a failed task. Next: in the same two states as `gate`."""
+    """The command `hand-off` without a failed task. `hand_off_files` is after a failed task that rewrote all files, and
+    `hand_off_running` is while such a task runs.
+    """
     hand_off_files: Samples
     hand_off_running: Samples
 
 
 def after_failures(place: Path, share: float, say: Callable[[str], None]) -> AfterFailures:
-    """Measure five projects interleaved, because the goals are ratios.
+    """Measure five projects in turns, so that noise affects all of them alike.
 
     Each project has its own state directory.
     """
@@ -102,16 +106,17 @@ def after_failures(place: Path, share: float, say: Callable[[str], None]) -> Aft
 
 
 def _ask(share: float, *projects: _Project) -> AfterFailures:
-    """Measure the calls in five projects.
+    """Measure the hook and commands in five projects.
 
-    They are: no task has failed, many have failed, one has rewritten all files, a task sleeps, and a task runs.
+    In these projects no task has failed, many tasks have failed, one task has rewritten all files, a task sleeps, and a
+    task runs that has rewritten all files.
     """
     none, many, files, idle, running = projects
     for each in projects:
         _outlive(each, "session", "begin", "--session", "one")
-    time.sleep(0.2)  # a hook always opens a ledger that has changed in the last moments
+    time.sleep(0.2)  # shortly after a change, a hook always opens the ledger, so wait before the measurement
     for each in projects:
-        for _ in range(3):  # one call makes the index, and one receives the notice
+        for _ in range(3):  # the first calls take longer, because they receive notices and create cached data
             _call(*each, "Bash", {"command": "git status"})
     found = AfterFailures(*(Samples() for _ in AfterFailures._fields))
     for turn in range(max(5, int(_CALLS * share)) + 2):
@@ -125,7 +130,7 @@ def _ask(share: float, *projects: _Project) -> AfterFailures:
             (found.running_told, running, "src/d1/f100"),
         ):
             took = _call(*project, "Edit", {"file_path": str(project[0] / name)})
-            if turn > 1:  # the first calls fill the caches
+            if turn > 1:  # the first two calls are not counted, because they fill caches
                 samples.add(took)
         for samples, project, session in (
             (found.command, files, "one"),
@@ -150,9 +155,9 @@ def _ask(share: float, *projects: _Project) -> AfterFailures:
 
 
 def _project(project: Path, name: str, *, tasks: int, all_files: bool) -> _Project:
-    """Make a repository of many files, and run tasks in it that fail.
+    """Make a git repository of 20,000 files, and run tasks in it that fail.
 
-    Each task rewrites one file. With `all_files`, one more task rewrites all of them.
+    Each task rewrites one file. With `all_files`, one more task rewrites all files.
     """
     for number in range(FILES):
         directory = project / f"src/d{number // 100}"
@@ -193,7 +198,7 @@ def _wait_until(is_so: Callable[[], bool], problem: str) -> None:
 
 
 def _launch(project: _Project, *words: str) -> str:
-    """Launch a task that keeps running, and return its id."""
+    """Launch a task that runs until it is cancelled, and return its id."""
     where, env = project
     started = [sys.executable, "-I", which("outlive"), "run", "--observe", "syscalls", "--", *words]
     return subprocess.run(started, cwd=where, env=env, check=True, capture_output=True, text=True).stdout.split()[0]

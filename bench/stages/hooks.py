@@ -1,7 +1,7 @@
 """The stage that measures how long a client waits for a hook.
 
-The ledger has 10,000 tasks. In most calls, nothing was committed since the last call (`nothing new`). In some calls, a
-task of another session was committed (`after a commit`). A hook that has something to report may take longer.
+The ledger has 10,000 tasks. Each event is measured twice: when nothing was written to the ledger since the last call,
+and after a task of another session was written. A hook that has to report something may take longer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _SESSION = "a-session-with-nothing-in-it"
 
 
 class Hooks(NamedTuple):
-    """The samples of a bare interpreter, and of each event without and after a commit."""
+    """The measured times of a bare Python interpreter and of each hook event.
+
+    `quiet` has the times with an unchanged ledger, and `committed` has the times after a change of the ledger.
+    """
 
     bare: Samples
     quiet: dict[str, Samples]
@@ -41,9 +44,9 @@ class Hooks(NamedTuple):
 
 
 def hooks(place: Path, share: float, say: Callable[[str], None]) -> Hooks:
-    """Measure the events, interleaved with a bare interpreter.
+    """Measure the hook events and a bare Python interpreter in turns.
 
-    The runs are interleaved because the goal is a ratio.
+    The goal is a ratio of both, and noise affects calls close in time alike.
     """
     say(f"hooks: a ledger of {TASKS:,} tasks")
     project = place / "hooked"

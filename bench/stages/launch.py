@@ -1,6 +1,7 @@
-"""The stage that measures launches: the time until the submit returns.
+"""The stage that measures how long a launch takes.
 
-The command is `true`, and has ended before the next case begins.
+A launch ends when the call that submits a task returns. The command is `true`. It has ended before the next measurement
+begins.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SETTLING = 0.15
 def launch(
     peers: Sequence[Peer], env: Mapping[str, str], rounds: int, say: Callable[[str], None]
 ) -> dict[str, Samples]:
-    """Measure every peer, a bare interpreter and a bare command once per round."""
+    """Measure each round every peer, a bare Python interpreter and a bare command."""
     samples = {name: Samples() for name in (BARE, DIRECT, *(peer.name for peer in peers))}
     for turn in range(rounds):
         if turn % 10 == 0:

@@ -1,8 +1,8 @@
-"""The stage that measures start and completion.
+"""The stage that measures how long a task takes to start and to be reported.
 
-Start is the time from the submit to the command's first instruction. Completion is the time from the command's last
-instruction until the waiter returns. The command itself reads the clock at both ends, so the result does not depend
-on what a peer reports.
+The start is measured from the submit to the command's first instruction, and the completion from the command's last
+instruction until the waiting process returns. The command itself reads the clock at its first and last instruction, so
+the result does not depend on what a peer reports.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Life(NamedTuple):
-    """The samples of both measures, by peer."""
+    """The measured times of the start and of the completion, by the name of the peer."""
 
     start: dict[str, Samples]
     completion: dict[str, Samples]
 
 
 def life(peers: Sequence[Peer], env: Mapping[str, str], rounds: int, say: Callable[[str], None]) -> Life:
-    """Measure every peer once per round, next to a command without a supervisor."""
+    """Measure every peer once per round, and a command that runs without a peer."""
     names = (DIRECT, *(peer.name for peer in peers))
     lives = Life({name: Samples() for name in names}, {name: Samples() for name in names})
     for turn in range(rounds):

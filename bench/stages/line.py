@@ -1,6 +1,6 @@
-"""The stage that runs fifty tasks over four slots.
+"""The stage that runs fifty tasks of which four may run at once.
 
-It checks that at most four run at once, that they start in order, and that waiting keepers do not poll.
+It checks that never more than four run, that they start in order, and that the keepers of waiting tasks do not poll.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TASKS, _ROOM, _EACH_S = 50, 4, 4.6
 
 
 class Queued(NamedTuple):
-    """The measurements of the queue."""
+    """The results of running fifty tasks of which four may run at once."""
 
     seconds: float
     most_at_once: int
@@ -35,9 +35,9 @@ class Queued(NamedTuple):
 
 
 def line(home: Path, share: float, say: Callable[[str], None]) -> Queued:
-    """Run the tasks, and measure the keepers that wait while no task ends.
+    """Run the tasks, and measure the keepers of waiting tasks while no task ends.
 
-    The numbers of running tasks and their order are read from the record afterwards.
+    How many tasks ran at once, and in which order, is read from the ledger afterwards.
     """
     say(f"{_TASKS} tasks over {_ROOM} slots")
     client = Outlive(home=str(home))
@@ -62,9 +62,9 @@ def line(home: Path, share: float, say: Callable[[str], None]) -> Queued:
 
 
 def _most_at_once(tasks: list[Task]) -> int:
-    """Return how many tasks ran at the same time at most, according to the record.
+    """Return the largest number of tasks that ran at the same time, from the ledger.
 
-    If a task ends at the moment when another task begins, the end counts first.
+    If one task ends at the same time as another begins, they do not count as running together.
     """
     steps = [(_moment(task, "started_at"), 1) for task in tasks] + [(_moment(task, "ended_at"), -1) for task in tasks]
     return max(itertools.accumulate(step for _, step in sorted(steps)))
@@ -85,7 +85,7 @@ def _command_line(pid: int) -> str:
 
 
 def _switches(pid: int) -> int:
-    """Return how often a process has given up the processor to wait."""
+    """Return how often a process has given up the processor in order to wait."""
     if not os.path.exists(f"/proc/{pid}/status"):
         return 0
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()

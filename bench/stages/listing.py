@@ -1,6 +1,6 @@
-"""The stage that measures `list` with 1,000, 10,000 and 100,000 records.
+"""The stage that measures `list` with 1,000, 10,000 and 100,000 recorded tasks.
 
-For Outlive it measures both the whole call of the command line, and the query alone inside a process.
+For Outlive, it measures the whole command, and also only the database query inside a process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SIZES = (1_000, 10_000, 100_000)
 _CALLS = 15
 _QUERIES = 400
 
-# Copy one real task, so that each row and each index has a realistic size.
+# Copy one real task, so that the copied table rows and their index entries have a realistic size.
 _COPIES = """
     WITH RECURSIVE copy (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM copy WHERE n < ?)
     INSERT INTO {table} ({columns}) SELECT {cells} FROM {table}, copy WHERE {table}.{key} = ?"""
@@ -38,7 +38,10 @@ _NAME = "printf('t%07d', n)"
 
 
 class Listing(NamedTuple):
-    """The samples by number of records: whole calls, queries, and each peer."""
+    """The measured times of `list`, by the number of tasks in the ledger.
+
+    `calls` measures the whole command, `queries` only the database query, and `peers` the lists of the other tools.
+    """
 
     bare: Samples
     calls: dict[int, Samples]
@@ -47,9 +50,9 @@ class Listing(NamedTuple):
 
 
 def listing(peers: Sequence[Peer], place: Path, share: float, say: Callable[[str], None]) -> Listing:
-    """Measure Outlive with all sizes interleaved, then the peers.
+    """Measure Outlive with all ledger sizes in turns, and then the peers.
 
-    The sizes are interleaved because the goal is a ratio.
+    The goal is a ratio of two sizes, and noise affects calls close in time alike.
     """
     envs = {}
     for size in SIZES:
@@ -62,7 +65,7 @@ def listing(peers: Sequence[Peer], place: Path, share: float, say: Callable[[str
     for _ in range(calls):
         found.bare.add(_timed(lambda: spawn([sys.executable, "-I", "-c", "pass"], os.environ)))
         for size, env in envs.items():
-            found.calls[size].add(_timed(lambda: spawn([which("outlive"), "list"], env)))  # noqa: B023 - at once
+            found.calls[size].add(_timed(lambda: spawn([which("outlive"), "list"], env)))  # noqa: B023 - the lambda runs at once
     for peer in peers:
         found.peers[peer.name] = {}
         for size in SIZES:
@@ -83,7 +86,7 @@ def _list(peer: Peer, size: int, calls: int, found: dict[int, Samples]) -> None:
 
 
 def _fill(env: Mapping[str, str], size: int) -> None:
-    """Run one real task, and copy its rows under other names."""
+    """Run one real task, and copy its database rows under the ids of other tasks."""
     task = Outlive(home=env["OUTLIVE_HOME"]).run(["true"]).wait().id
     ledger = apsw.Connection(open_home(env).ledger)
     with ledger:
@@ -99,13 +102,16 @@ def _fill(env: Mapping[str, str], size: int) -> None:
 
 
 def _queries(envs: Mapping[int, Mapping[str, str]]) -> dict[int, Samples]:
-    """Measure the query of `list` in this process, on ledgers that stay open."""
+    """Measure the database query of `list` in this process.
+
+    The ledgers stay open between the queries.
+    """
     ledgers = {size: SqliteLedger(open_home(env).ledger, utc_now()) for size, env in envs.items()}
     samples = {size: Samples() for size in envs}
     project = ledgers[SIZES[0]].tasks(Selection(limit=1))[0].launch.project
     for _ in range(_QUERIES):
         for size, ledger in ledgers.items():
-            samples[size].add(_timed(lambda: ledger.tasks(Selection(project=project, limit=20))))  # noqa: B023 - at once
+            samples[size].add(_timed(lambda: ledger.tasks(Selection(project=project, limit=20))))  # noqa: B023 - the lambda runs at once
     for ledger in ledgers.values():
         ledger.close()
     return samples

@@ -1,7 +1,7 @@
-"""The stage that measures how fast secrets in a large log are masked.
+"""The stage that measures how fast secrets in a large log are replaced by a mask.
 
-The log is sanitized as well. The stage measures processor time, because the load of the machine does not matter
-here, and takes the best of several rounds.
+Escape sequences are removed from the log as well. The stage measures processor time, which other programs on the
+machine hardly affect, and takes the best of several rounds.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _ROUNDS = 5
 
 
 class Masking(NamedTuple):
-    """The megabytes per second by engine, and the number of masked secrets.
+    """The speed of masking in MB per second of processor time, and the masked secrets.
 
-    The seconds are processor time.
+    `mb_per_s` has the speed of each library for regular expressions, and `secrets` is the number of masked secrets.
     """
 
     mb_per_s: dict[str, float]
@@ -35,7 +35,10 @@ class Masking(NamedTuple):
 
 
 def masking(share: float, say: Callable[[str], None]) -> Masking:
-    """Mask one log with each engine, and check that both give the same result."""
+    """Mask one log with each library for regular expressions, and compare the results.
+
+    Raises `RuntimeError` if the results differ.
+    """
     say(f"masking a log of {SIZE >> 20} MB")
     text = realistic_log(SIZE)
     found: dict[str, float] = {}

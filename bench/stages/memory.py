@@ -1,6 +1,6 @@
-"""The stage that measures the memory of a peer for each running task.
+"""The stage that measures how much memory a tool needs for each running task.
 
-The memory of the task itself and of an idle server is not included.
+The memory of the task's own command and of an idle server is not included.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SETTLING = 0.5
 
 
 class Memory(NamedTuple):
-    """The PSS in kB of the idle server, and the additional PSS for each running task."""
+    """The memory (PSS in kB) of an idle server, and the added memory per running task."""
 
     tasks: int
     base_kb: float
@@ -31,7 +31,10 @@ class Memory(NamedTuple):
 
 
 def memory(kinds: Sequence[type[Peer]], place: Path, share: float, say: Callable[[str], None]) -> dict[str, Memory]:
-    """Measure one peer after the other, each started with enough slots for all tasks."""
+    """Measure the peers one after the other.
+
+    Each peer is started so that all tasks of the measurement can run at once.
+    """
     found = {}
     for number, kind in enumerate(kinds):
         count = max(5, int(kind.running_tasks * share))

@@ -1,6 +1,7 @@
-"""The stage that measures the cost of observing, and the cost of strace.
+"""The stage that measures how much observing file changes slows down a command.
 
-The results are ratios to the same work unobserved, so the runs are interleaved. The works are real:
+The same command is run unobserved, observed by Outlive, and under strace. The results are ratios, so the runs
+alternate. The commands are real work:
 
 - a C program is built;
 - Outlive's unit tests are run;
@@ -9,8 +10,8 @@ The results are ratios to the same work unobserved, so the runs are interleaved.
 - an archive of 20,000 files is unpacked, and the files are removed;
 - files are read. Reading is not observed, so it should cost nothing.
 
-Each work has its own directory, and the removal of many files comes last. When some file systems create a file, they
-first skip the inodes that were freed within the last minutes, one by one. This would cost more than any observer.
+Each command has its own directory, and the removal of many files comes last. When some file systems create a file, they
+first skip the inodes that were freed within the last minutes, one by one. This would cost more than observing.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ _NPM = "--ignore-scripts --silent --no-audit --no-fund --cache ../npm-cache"
 
 
 class Observed(NamedTuple):
-    """The samples of each work: unobserved, observed, and under strace.
+    """The measured times of each command: unobserved, observed, and under strace.
 
-    The samples under strace are missing if strace is not installed.
+    The times under strace are missing if strace is not installed.
     """
 
     plain: dict[str, Samples]
@@ -62,7 +63,7 @@ class Observed(NamedTuple):
 
 
 def observing(place: Path, share: float, say: Callable[[str], None]) -> Observed:
-    """Run every work in each way, interleaved."""
+    """Run every command unobserved, observed and under strace, in turns."""
     say("observing: preparing 5,000 files, an archive of 20,000, a program")
     root = place / "observing"
     root.mkdir()
@@ -80,18 +81,18 @@ def observing(place: Path, share: float, say: Callable[[str], None]) -> Observed
         say(f"observing: run {number + 1} of {runs}")
         for name, command in works.items():
             if name != _REMOVAL:
-                _in_every_way(client, found, name, command, lambda way: _laid_out(root, name, f"{number}-{way}"))  # noqa: B023 - at once
+                _in_every_way(client, found, name, command, lambda way: _laid_out(root, name, f"{number}-{way}"))  # noqa: B023 - the lambda runs at once
     for number in range(runs):
         say(f"observing: {_REMOVAL}, run {number + 1} of {runs}")
-        _in_every_way(client, found, _REMOVAL, works[_REMOVAL], lambda way: places[number, way])  # noqa: B023 - at once
+        _in_every_way(client, found, _REMOVAL, works[_REMOVAL], lambda way: places[number, way])  # noqa: B023 - the lambda runs at once
     return found
 
 
 def _in_every_way(client: Outlive, found: Observed, name: str, command: str, place_for: Callable[[int], Path]) -> None:
-    """Run one work once in each way."""
+    """Run one command once in each way: unobserved, observed, and under strace."""
     for way, (ways, how, prefix) in enumerate(_ways(found)):
         place = place_for(way)
-        os.sync()  # files that are not on the disk yet are cheaper to remove
+        os.sync()  # files that are not written to the disk yet could be removed faster
         task = client.run(prefix + f"'{command}'" if prefix else command, cwd=place, observe=how).wait()
         if task.exit_code != 0:
             raise RuntimeError(f"{name}: {task.output()[-200:]!r}")
@@ -102,7 +103,10 @@ def _in_every_way(client: Outlive, found: Observed, name: str, command: str, pla
 
 
 def _laid_out(root: Path, name: str, mark: str) -> Path:
-    """Return the directory for a work, with the same content for each way."""
+    """Return a new directory for one run of a command.
+
+    Its content is the same whether the run is unobserved, observed or under strace.
+    """
     if name == "test suite":
         return _OURSELVES
     if name == "stash of 500 of 5,000":
@@ -128,7 +132,7 @@ def _ways(found: Observed) -> list[tuple[dict[str, Samples], Observe, str]]:
 def _works() -> dict[str, str]:
     return {
         "C build": "make -s -j2 all",
-        # A fixed seed, because each run would otherwise try other examples, some of which take longer.
+        # The seed of the random test examples is fixed. With other examples, the tests could take longer.
         "test suite": f"{sys.executable} -m pytest -q --hypothesis-seed=1 tests/unit",
         "npm ci": f"npm ci --offline {_NPM}",
         "stash of 500 of 5,000": "git stash push -q && git stash pop -q",
@@ -159,7 +163,7 @@ def _prepare_program(program: Path) -> None:
 
 
 def _has_packages(app: Path) -> bool:
-    """Create an application and fetch its dependencies into npm's cache.
+    """Create a Node.js application and fetch its dependencies into npm's cache.
 
     Returns False if they cannot be fetched.
     """

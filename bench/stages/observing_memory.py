@@ -1,7 +1,7 @@
-"""The stage that measures the memory that observing adds to keeper and witness.
+"""The stage that measures the memory that observing file changes adds.
 
-It measures an idle task, and a task that has changed many files. The tasks run in a git repository, because there
-the keeper remembers the former content of each changed file until the end.
+It measures the keeper and witness of an idle task, and of a task that has changed many files. The tasks run in a git
+repository. There, the keeper needs more memory, because it remembers the former content of each changed file.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _MANY = f"i=0; while [ $i -lt {FILES} ]; do : > f$i; i=$((i + 1)); done"
 
 
 class Added(NamedTuple):
-    """The PSS in kB that observing adds to keeper and witness together."""
+    """The PSS (memory) in kB that observing adds to keeper and witness together."""
 
     idle_kb: float
     busy_kb: float
 
 
 def observing_memory(place: Path, say: Callable[[str], None]) -> Added:
-    """Measure one task at a time.
+    """Measure the memory of one task at a time.
 
-    The command that launches the task has ended before. Otherwise pages that it shares with the keeper would be
-    divided between both.
+    The command that launched the task has ended before the measurement. PSS divides shared pages among processes, so a
+    running launcher would hide a part of the keeper's memory.
     """
     say(f"observing: memory, idle and after {FILES:,} files")
     home = place / "observing-memory"

@@ -1,6 +1,6 @@
-"""The stage that measures the syncs of a launch, and the system calls of a waiter.
+"""The stage that counts the disk syncs of a launch and the system calls of a wait.
 
-Only Outlive has goals for these numbers.
+Only Outlive is measured.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _TRACED = 9
 
 
 def syncs(env: Mapping[str, str]) -> tuple[int, float]:
-    """Return how many syncs a launch makes until it returns, and their seconds.
+    """Return how many disk syncs a launch makes, and how many seconds they take.
 
-    Both are medians of nine launches.
+    The results are medians of nine launches.
     """
     counts, times = [], []
     for _ in range(_TRACED):
@@ -39,9 +39,9 @@ def syncs(env: Mapping[str, str]) -> tuple[int, float]:
 
 
 def calls_while_waiting(env: Mapping[str, str]) -> int:
-    """Return the number of system calls of `outlive wait` in ten seconds.
+    """Return the number of system calls that `outlive wait` makes in ten seconds.
 
-    The call in which the waiter sleeps does not count.
+    The system call in which `outlive wait` sleeps does not count.
     """
     task = subprocess.run([which("outlive"), "run", "--", "sleep", "14"], env=env, capture_output=True, check=True)
     waiter = subprocess.Popen(

@@ -1,7 +1,7 @@
-"""The stage that counts the model requests of a session with one task.
+"""The stage that counts the model requests of a client's session with one task.
 
-The clients are real. The stage runs `tests/clients/test_waiting.py`, which counts the requests, and reads its
-results. Without the clients (`make test-clients` installs them) nothing is counted.
+The clients are the real programs. The stage runs `tests/clients/test_waiting.py`, which counts the requests. If the
+clients are not installed (`make test-clients` installs them), nothing is counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TASKS = {"short": "of 5 s", "long": "of 60 s", "never": "that does not end"}
 
 
 class Session(NamedTuple):
-    """The number of model requests of one session, and the characters in all of them."""
+    """The number of requests to the model in one session, and their total characters."""
 
     client: str
     mode: str
@@ -33,7 +33,10 @@ class Session(NamedTuple):
 
 
 def requests(place: Path, say: Callable[[str], None]) -> list[Session]:
-    """Count the requests for every client and mode. Empty if no client is installed."""
+    """Count the model requests for every client and mode.
+
+    The result is empty if no client is installed.
+    """
     if find_spec("pytest") is None or not (_TOP / "tests/clients/.clients").exists():
         say("model requests: not counted, `make test-clients` installs the clients")
         return []
@@ -45,7 +48,7 @@ def requests(place: Path, say: Callable[[str], None]) -> list[Session]:
         cwd=_TOP,
         env={**os.environ, "OUTLIVE_TEST_REQUESTS": str(found)},
         stdout=subprocess.DEVNULL,
-        check=False,  # a session with too many requests is in the table, and misses its goal
+        check=False,  # a session with too many requests fails the test, but is wanted in the table
     )
     lines = [line.split() for line in found.read_text().splitlines()]
     return [Session(client, mode, task, int(count), int(length)) for client, mode, task, count, length in lines]

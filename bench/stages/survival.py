@@ -1,7 +1,7 @@
 """The stage that kills the processes that look after a running task, with SIGKILL.
 
 It measures no times. It finds out whether the task survives, whether its true exit code and its whole output are
-available once the server runs again, and whether a waiting process was notified.
+available once the tool's server runs again, and whether a waiting process was notified.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REVIVED = 1.0
 
 
 class Fate(NamedTuple):
-    """The consequences of one kill, in words."""
+    """What happened to a task after one kill, in short phrases for the result table."""
 
     peer: str
     killed: str
@@ -40,7 +40,10 @@ class Fate(NamedTuple):
 
 
 def survival(kinds: Sequence[type[Peer]], place: Path, say: Callable[[str], None]) -> list[Fate]:
-    """Kill each guard of each peer once, with a new server each time."""
+    """For each peer, kill each process that looks after a task, once.
+
+    A new server is started before each kill.
+    """
     fates = []
     for kind in kinds:
         number = 0
@@ -73,7 +76,7 @@ def _kill(peer: Peer, number: int) -> tuple[Fate, int]:
     time.sleep(_LENGTH / 3)
     is_left = is_alive(task)
     until(lambda: not is_alive(task), f"{peer.name}: the end of the task")
-    # If the output goes through a pipe to the killed process, SIGPIPE kills the task at its next write.
+    # If the output goes through a pipe to the killed process, the task gets SIGPIPE when it writes next, and ends.
     life = "lives to its end" if ends.exists() else "dies when it writes" if is_left else "killed with it"
     heard = waiting.heard(time.monotonic())
     peer.revive(1)
@@ -92,13 +95,13 @@ def _kill(peer: Peer, number: int) -> tuple[Fate, int]:
 
 
 def _asked(ask: Callable[[], object]) -> object:
-    """Return a peer's answer about a task. Return None if the peer fails.
+    """Return what a tool reports about a task, or None if the call raises an error.
 
-    A peer that has forgotten the task may raise any error.
+    A tool that has forgotten the task may raise any error.
     """
     try:
         return ask()
-    except Exception:  # noqa: BLE001 - a peer that raises any error has no answer
+    except Exception:  # noqa: BLE001 - the tool may raise any error, and every error means that it reports nothing
         return None
 
 
@@ -116,7 +119,7 @@ def _output_in_words(output: object) -> str:
 
 
 class _Waiting:
-    """A thread that waits for the task through the peer."""
+    """A thread that waits for a task by the peer's own way to wait."""
 
     def __init__(self, peer: Peer, ticket: str) -> None:
         self._answer = ""
@@ -127,12 +130,15 @@ class _Waiting:
     def _wait(self, peer: Peer, ticket: str) -> None:
         try:
             self._answer = peer.wait(ticket, _PATIENCE)
-        except Exception as error:  # noqa: BLE001 - the error is the answer
+        except Exception as error:  # noqa: BLE001 - whatever error the tool raises is the result of the wait
             self._answer = f"error: {error}"
         self._at = time.monotonic()
 
     def heard(self, ended: float) -> str:
-        """Return the result of the wait, in words."""
+        """Return a phrase for the result of the wait, such as `told` or `an error`.
+
+        `ended` is the time when the task ended.
+        """
         self._thread.join()
         if self._answer == "blocked":
             return "blocked"

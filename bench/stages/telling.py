@@ -1,7 +1,8 @@
 """The stage that measures `inbox`, `gate` and `hand-off`.
 
-They are measured in a small and in a large ledger, with the same session. The session has three pending notices, one
-running task, and five endings of earlier sessions that have no successor. The times are measured inside the process.
+These commands are measured in a small and in a large ledger, with the same session. The session has three pending
+notices and one running task. Five earlier sessions have ended without a successor, and each has one pending notice. The
+time is that of the function call inside this process.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ _FRESH = {
 
 
 class Tellings(NamedTuple):
-    """The samples by verb, in the small ledger and in the large one."""
+    """The measured times by command, in the small ledger and in the large ledger."""
 
     few: dict[str, Samples]
     many: dict[str, Samples]
 
 
 def telling(place: Path, share: float, say: Callable[[str], None]) -> Tellings:
-    """Measure both ledgers interleaved, because the goal is a ratio."""
+    """Measure the small and the large ledger in turns, because the goal is a ratio."""
     found = Tellings({verb: Samples() for verb in VERBS}, {verb: Samples() for verb in VERBS})
     homes = []
     for tasks, sessions in (FEW, MANY):
@@ -87,7 +88,10 @@ def _measure(env: Mapping[str, str], project: str, samples: dict[str, Samples]) 
 
 
 def fill(env: Mapping[str, str], tasks: int, sessions: int) -> tuple[Mapping[str, str], Outlive]:
-    """Create a real session with real tasks, and copy its rows for other sessions."""
+    """Create a real session with real tasks, and copy their database rows many times.
+
+    The copies belong to other sessions.
+    """
     client = Outlive(home=env["OUTLIVE_HOME"])
     client.session(_ME).begin(pid=os.getpid())
     ended = [client.run(["true"], session=_ME).wait() for _ in range(3)]
@@ -102,7 +106,7 @@ def fill(env: Mapping[str, str], tasks: int, sessions: int) -> tuple[Mapping[str
             key = "id" if table == "task" else "task"
             text = _COPIES.format(table=table, columns=", ".join(columns), cells=cells, key=key)
             ledger.execute(text, names)
-    ledger.pragma("wal_checkpoint", "TRUNCATE")  # a real log is never so long that a hook would wait for its checkpoint
+    ledger.pragma("wal_checkpoint", "TRUNCATE")  # otherwise the first hook would wait for a checkpoint of a huge log
     ledger.close()
     return env, client
 

@@ -1,6 +1,6 @@
 """The stage that measures many short tasks.
 
-Calls of `true` are submitted one by one without waiting, until the last one is recorded as ended.
+`true` is submitted many times in a row, without waiting for a task. The time ends when all tasks are recorded as ended.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _FLOOR = 200
 
 
 class Rate(NamedTuple):
-    """The number of tasks, and the milliseconds per task.
+    """The number of short tasks, and the milliseconds per task.
 
-    The floor was measured before the tasks.
+    `floor_ms` is the time to start `true` without any tool, measured just before.
     """
 
     tasks: int
@@ -34,9 +34,9 @@ class Rate(NamedTuple):
 def throughput(
     peers: Sequence[Peer], env: Mapping[str, str], share: float, say: Callable[[str], None]
 ) -> dict[str, Rate]:
-    """Measure one peer after the other, each with its own floor.
+    """Measure one peer after the other.
 
-    The peers are not interleaved, so that each has the whole machine.
+    The peers do not take turns, so that each of them has the whole machine.
     """
     rates = {}
     for peer in peers:
@@ -50,6 +50,6 @@ def throughput(
         began = time.perf_counter()
         for _ in range(count):
             peer.submit([TRUE])
-        until(lambda: peer.finished() >= goal, f"{peer.name}: {count} records", pause=0.05)  # noqa: B023 - at once
+        until(lambda: peer.finished() >= goal, f"{peer.name}: {count} records", pause=0.05)  # noqa: B023 - the lambda runs at once
         rates[peer.name] = Rate(count, (time.perf_counter() - began) / count * 1000, floor * 1000)
     return rates

@@ -38,14 +38,17 @@ _carried: CodeCopy | None = None
 
 
 class CodeCopy:
-    """A finder of modules in one open file.
+    """A finder of Outlive's modules, which are all in one open file.
 
     An index lists the modules. For each module, the index has the offset, the length and the digest of the content,
     whether the module is a package, and whether the content is source text.
     """
 
     def __init__(self, note: Note) -> None:
-        """Take over the descriptors in `note`. They must be open in this process."""
+        """Use the descriptors in `note`, which describes the copy of the code.
+
+        They must be open in this process.
+        """
         self.note = note
         self._index: dict[str, Entry] = note["index"]  # type: ignore[assignment]
         self._directory = str(note["directory"])
@@ -54,11 +57,11 @@ class CodeCopy:
         self._apsw: tuple[int, str] | None = note["apsw"]  # type: ignore[assignment]
 
     def fds(self) -> tuple[int, ...]:
-        """Return the descriptors that a forked process must not close."""
+        """Return the descriptors of the copy, which a forked process must not close."""
         return (self._fd,) if self._apsw is None else (self._fd, self._apsw[0])
 
     def is_open(self) -> bool:
-        """Return whether the descriptor of the copy is still open in this process."""
+        """Return whether the descriptor of the copied code is still open in this process."""
         try:
             return os.fstat(self._fd).st_ino == self._inode
         except OSError:
@@ -141,7 +144,7 @@ class _ApswLoader(ExtensionFileLoader):
 def carry(home: str) -> CodeCopy | None:
     """Make this process import Outlive's modules from a copy from now on.
 
-    Returns None if no copy can be made.
+    `home` is the state directory, in which the copy is stored. Returns None if no copy can be made.
     """
     global _carried  # noqa: PLW0603 - a process uses at most one copy
     if _carried is None or not _carried.is_open():
@@ -168,7 +171,10 @@ def is_carried() -> bool:
 
 
 def carried_fds() -> tuple[int, ...]:
-    """Return the descriptors of the copy. The result is empty if there is no copy."""
+    """Return the descriptors of the copy of the code from which this process imports.
+
+    The result is empty if there is no copy.
+    """
     return () if _carried is None else _carried.fds()
 
 
@@ -187,9 +193,9 @@ def install(note: Note) -> CodeCopy:
 
 
 def _copy(home: str) -> Note:
-    """Copy every module. Return a note that describes the copy.
+    """Copy the code of every module of Outlive. Return a description of the copy.
 
-    The note contains descriptors that are open in this process.
+    The description contains descriptors that are open in this process. `home` is the state directory.
     """
     directory = os.path.dirname(os.path.abspath(__file__))
     index: dict[str, Entry] = {}
@@ -208,7 +214,8 @@ def _copy(home: str) -> Note:
 def _gather(directory: str, package: str, index: dict[str, Entry], parts: list[bytes]) -> None:
     """Read the bytecode of every module of a directory.
 
-    If a module's bytecode is missing or out of date, the source of the module is read instead.
+    The content is added to `parts`, and its place to `index`. If a module's bytecode is missing or out of date, the
+    source of the module is read instead.
     """
     from outlive.quick_import import fresh_code  # noqa: PLC0415 - the top level must not import other modules of Outlive
 
@@ -243,7 +250,8 @@ def _open_apsw() -> tuple[int, str] | None:
 def _open_file(home: str, content: bytes) -> int:
     """Return a descriptor of the shared file, and write the file if necessary.
 
-    If the shared file cannot be written, a descriptor of anonymous memory with the same content is returned.
+    `content` is the copied code, and `home` the state directory. If the shared file cannot be written, a descriptor of
+    anonymous memory with the same content is returned.
     """
     try:
         return _open_shared(f"{home}/code", content)

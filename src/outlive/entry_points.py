@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def load_keeper() -> Callable[[int], NoReturn]:
     """Return the function that continues a sleeping keeper.
 
-    The argument of the function is the descriptor of the note in which the keeper stored its state.
+    The argument of the returned function is the descriptor of the file in memory in which the keeper stored its state.
     """
     _import_quickly()
     if "outlive.code_copy" not in sys.modules:
@@ -41,7 +41,10 @@ def serve_spawner(fd: int) -> None:
 
 
 def deliver_to_sinks(home: str) -> NoReturn:
-    """Deliver the notices that the sinks of a state directory have not received."""
+    """Deliver the notices that the user's receivers have not got.
+
+    `home` is the state directory.
+    """
     _import_quickly()
     from outlive.service.notices.deliver import deliver_and_exit  # noqa: PLC0415
 

@@ -28,13 +28,16 @@ def find_former_module(name: str) -> ModuleSpec | None:
 
 
 class FormerModule:
-    """The loader that fills a former module with its functions in `_FUNCTIONS`."""
+    """The loader for modules that only the first version had.
+
+    It fills such a module with its functions from `_FUNCTIONS`.
+    """
 
     def create_module(self, _: ModuleSpec) -> None:
         """Leave the creation of the module to the import system."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Add the module's functions in `_FUNCTIONS` to the module."""
+        """Add the functions that `_FUNCTIONS` lists for a module to this module."""
         module.__dict__.update(_FUNCTIONS[module.__name__])
 
 

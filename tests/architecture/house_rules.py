@@ -19,14 +19,14 @@ SRC = Path(__file__).resolve().parents[2] / "src" / "outlive"
 MOST_MODULES = 20
 LONGEST_SUMMARY = 80
 LONGEST_TEST_FILE = 600
-# Words in the name of a module that say nothing about its content.
+# Words that the name of a module must not contain, because they do not say what the module is for.
 SAYS_NOTHING = {
     *("again", "beside", "doer", "doers", "held", "look", "looks", "mark", "marks", "met", "misc", "said"),
     *("story", "stuff", "util", "utils", "word", "words"),
 }
 # Words that help texts must not use. Help names the process, the user or the session instead.
 UNKNOWN_PEOPLE = {"anybody", "nobody", "somebody", "whoever"}
-# Names that modules of several layers may share: a command or a client has one module in each layer.
+# Module names that may occur in several layers. A command or a client has a module of the same name in each layer.
 SHARED_NAMES = frozenset({verb.replace("-", "_") for verb in VERBS} | set(CLIENTS))
 # The docstring of a function must begin with one of these verbs.
 VERBS_OF_SUMMARIES = frozenset(Path(__file__).with_name("verbs.txt").read_text(encoding="utf-8").split())
@@ -35,7 +35,7 @@ VERBS_OF_SUMMARIES = frozenset(Path(__file__).with_name("verbs.txt").read_text(e
 def crowded_rooms(top: Path) -> Iterator[str]:
     """Yield the packages that have more than `MOST_MODULES` modules.
 
-    The modules of a command or a client do not count, because their names are known beforehand.
+    Modules that are named after a command or a client are not counted.
     """
     for package in sorted({path.parent for path in top.rglob("*.py")}):
         number = sum(path.stem not in {"__init__", *SHARED_NAMES} for path in package.glob("*.py"))
@@ -43,11 +43,21 @@ def crowded_rooms(top: Path) -> Iterator[str]:
             yield f"crowded: {package.relative_to(top.parent)}"
 
 
-def shared_names(top: Path) -> Iterator[str]:
-    """Yield the module names that are used twice.
+def misplaced_tests(tests: Path, top: Path) -> Iterator[str]:
+    """Yield folders of tests that have no package of the same name, and folders with too many files.
 
-    The names of commands and clients may be used in several layers.
+    The folders of unit and integration tests must have the names of the packages below `top`.
     """
+    for suite in (tests / "unit", tests / "integration"):
+        for folder in sorted({path.parent for path in suite.rglob("*.py")}):
+            if not (top / folder.relative_to(suite) / "__init__.py").exists():
+                yield f"no such package: {folder.relative_to(tests)}"
+            if len(list(folder.glob("*.py"))) > MOST_MODULES:
+                yield f"crowded: {folder.relative_to(tests)}"
+
+
+def shared_names(top: Path) -> Iterator[str]:
+    """Yield the module names that are used twice. A name of a command or of a client may be used twice."""
     found: dict[str, list[str]] = {}
     for path in sorted(top.rglob("*.py")):
         if path.stem not in SHARED_NAMES and path.name not in ("__init__.py", "__main__.py"):
@@ -83,7 +93,7 @@ def poor_summaries(top: Path) -> Iterator[str]:
 
 
 def unclear_help() -> Iterator[str]:
-    """Yield commands whose help begins with no verb, or uses words such as `nobody`."""
+    """Yield the commands whose help does not begin with a verb, or contains a word such as `nobody`."""
     for verb in VERBS:
         if load(verb).summary.split()[0].capitalize() not in VERBS_OF_SUMMARIES:
             yield f"no verb: {verb}"
@@ -92,9 +102,9 @@ def unclear_help() -> Iterator[str]:
 
 
 def long_files(top: Path) -> Iterator[tuple[str, int]]:
-    """Yield the test files with more than `LONGEST_TEST_FILE` lines, and their numbers of lines.
+    """Yield each test file with more than `LONGEST_TEST_FILE` lines, and its number of lines.
 
-    Packages of clients that were installed below the folder do not count.
+    Files of the clients that the tests have installed below the folder are ignored.
     """
     for path in sorted(top.rglob("*.py")):
         name = str(path.relative_to(top))
@@ -120,5 +130,5 @@ def needs_verb(node: ast.AST) -> bool:
 
 
 def findings(top: Path) -> list[str]:
-    """Return every violation of a rule."""
+    """Return all violations of the rules in the package at `top`."""
     return sorted({*crowded_rooms(top), *shared_names(top), *silent_names(top), *poor_summaries(top)})

@@ -45,7 +45,7 @@ def unlisted(directory: Path) -> list[str]:
 
 
 def invariants(text: str) -> dict[int, list[str]]:
-    """Return the tests that each numbered item under a heading "Invariants" names."""
+    """Return each numbered item under a heading "Invariants", with the tests that it names."""
     found: dict[int, list[str]] = {}
     for section in SECTION.findall(text):
         for number, item in ITEM.findall(section):
@@ -100,7 +100,7 @@ def test_every_invariant_of_the_architecture_names_a_test() -> None:
 
 
 def test_documents_cite_only_tests_that_exist() -> None:
-    """Every test that a document cites exists, so a renamed test must be renamed in the documents too."""
+    """Every test that a document cites exists."""
     cited = {(page, name) for page in pages(ROOT) for name in NAMED_TEST.findall(page.read_text())}
     missing = [f"{page.relative_to(ROOT)}: {name}" for page, name in cited if not is_test(name, ROOT)]
     assert sorted(missing) == []

@@ -80,7 +80,7 @@ def test_package_keeps_all_import_contracts() -> None:
 def test_contract_is_reported_broken_when_a_forbidden_import_is_added(
     copy: Path, module: str, planted: str, contract: str
 ) -> None:
-    """import-linter names the contract, even if the witness imports the forbidden module only indirectly."""
+    """If a module gets an import that a contract forbids, import-linter reports the broken contract by its name."""
     with (copy / "src" / "outlive" / module).open("a") as source:
         source.write(f"\nimport {planted}\n")
     result = lint_imports(copy)
@@ -89,7 +89,7 @@ def test_contract_is_reported_broken_when_a_forbidden_import_is_added(
 
 
 def test_layers_refuse_a_package_that_is_in_no_layer(copy: Path) -> None:
-    """A new package fails the check until it is added to the layers in pyproject.toml."""
+    """The check fails for a new package that is not among the layers in pyproject.toml."""
     (copy / "src" / "outlive" / "elsewhere").mkdir()
     (copy / "src" / "outlive" / "elsewhere" / "__init__.py").write_text('"""Nowhere."""\n')
     result = lint_imports(copy)
@@ -98,7 +98,10 @@ def test_layers_refuse_a_package_that_is_in_no_layer(copy: Path) -> None:
 
 
 def test_code_for_other_interpreters_imports_only_entry_points() -> None:
-    """Source text for a new interpreter may run after an upgrade, so it must not import a renamed module."""
+    """Source code that Outlive passes to a new interpreter imports only entry points.
+
+    The interpreter may run after an upgrade that has renamed other modules.
+    """
     pattern = re.compile(r"(?:from|import) (outlive\.[\w.]+)")
     named = {
         match
@@ -111,7 +114,7 @@ def test_code_for_other_interpreters_imports_only_entry_points() -> None:
 
 
 def test_entry_points_keep_their_names_and_parameters() -> None:
-    """Processes that an older version started call these functions by their old names and parameters."""
+    """The entry points have the names and parameters that processes started by an older version still use."""
     public = {
         name: list(inspect.signature(each).parameters)
         for name, each in inspect.getmembers(entry_points, inspect.isfunction)

@@ -19,7 +19,7 @@ PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[A-Za-z0-9.+!-]+)")
 
 
 def pins() -> dict[str, str]:
-    """Return constraints.txt as {name: version}, and fail if a line has another form."""
+    """Return constraints.txt as {name: version}. A line of another form fails the test."""
     found: dict[str, str] = {}
     for line in (ROOT / "constraints.txt").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -30,9 +30,9 @@ def pins() -> dict[str, str]:
 
 
 def required(name: str, extras: frozenset[str]) -> set[str]:
-    """Return the names of all packages that an installation needs on this machine.
+    """Return the names of all packages that must be installed with a package.
 
-    The installed package is `name` with `extras`.
+    `name` is the package, and `extras` are the chosen extras.
     """
     seen: set[tuple[str, frozenset[str]]] = set()
     todo = [(canonicalize_name(name), extras)]
@@ -43,7 +43,7 @@ def required(name: str, extras: frozenset[str]) -> set[str]:
         try:
             texts = metadata.requires(current[0]) or []
         except metadata.PackageNotFoundError:
-            continue  # a package of the extra `bench`, which the tests do not install, must still be pinned
+            continue  # The tests do not install the packages of the extra `bench`, but they must be pinned too.
         for text in texts:
             wanted = Requirement(text)
             marker = wanted.marker
@@ -66,25 +66,25 @@ def test_version_is_the_same_in_pyproject_and_in_the_package() -> None:
 
 
 def test_dependencies_are_the_decided_packages() -> None:
-    """The dependencies are those with a decision record in docs/adr. A further dependency needs such a record."""
+    """The package has exactly the dependencies that have a decision record in docs/adr."""
     names = [Requirement(text).name for text in PROJECT["project"]["dependencies"]]
     assert names == ["apsw", "tree-sitter", "tree-sitter-bash"]
 
 
 def test_extra_shell_exists_and_is_empty() -> None:
-    """The former packages of `shell` are dependencies now, but `pip install 'outlive[shell]'` must still succeed."""
+    """The extra `shell` still exists, but has no packages. So `pip install 'outlive[shell]'` still succeeds."""
     assert PROJECT["project"]["optional-dependencies"]["shell"] == []
 
 
 def test_constraints_pin_every_installed_package() -> None:
-    """constraints.txt has a version for every dependency, direct or indirect, and for the build backend."""
+    """constraints.txt pins a version of the build backend and of every direct or indirect dependency."""
     extras = frozenset(PROJECT["project"]["optional-dependencies"])
     backend = {Requirement(text).name for text in PROJECT["build-system"]["requires"]}
     assert (required("outlive", extras) | backend) - set(pins()) == set()
 
 
 def test_pinned_packages_can_be_installed_on_the_oldest_python() -> None:
-    """No pinned package needs a newer Python than `requires-python`, which is also the version in Debian."""
+    """No pinned package needs a newer Python than the one in `requires-python`. Debian has this version."""
     oldest = PROJECT["project"]["requires-python"].removeprefix(">=") + ".0"
     names = {canonicalize_name(name) for name in pins()}
     found = {canonicalize_name(each.metadata["Name"]): each for each in metadata.distributions()}
@@ -93,7 +93,10 @@ def test_pinned_packages_can_be_installed_on_the_oldest_python() -> None:
 
 
 def test_repository_has_no_lock_file_and_names_no_package_index() -> None:
-    """No file decides where packages are downloaded from, because the user who installs Outlive decides this."""
+    """No file of the repository is a lock file or names a package index.
+
+    The user who installs Outlive chooses the index.
+    """
     for pattern in ("*.lock", "*-lock.*", "pylock*"):
         assert list(ROOT.glob(pattern)) == []
     for name in ("constraints.txt", "pyproject.toml", "Makefile", ".ci/run"):
@@ -102,7 +105,10 @@ def test_repository_has_no_lock_file_and_names_no_package_index() -> None:
 
 
 def test_start_script_is_executable_and_begins_with_the_python_line() -> None:
-    """The script begins with `#!python`, which installers replace with the interpreter, and they keep its mode."""
+    """The start script is executable and begins with `#!python`.
+
+    Installers replace this line with the interpreter's path, and keep the file executable.
+    """
     script = ROOT / "bin" / "outlive"
     assert script.read_text().startswith("#!python\n")
     assert os.access(script, os.X_OK)
@@ -110,7 +116,7 @@ def test_start_script_is_executable_and_begins_with_the_python_line() -> None:
 
 
 def test_wheel_installs_the_manual_page() -> None:
-    """`man outlive` finds the page in share/man/man1. Another test checks that the page is current."""
+    """The wheel installs the manual page at share/man/man1, where `man outlive` finds it."""
     shared = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
     assert shared == {"docs/reference/outlive.1": "share/man/man1/outlive.1"}
     page = (ROOT / "docs/reference/outlive.1").read_text()

@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.clients.model import Asked, Fail, Model, Reply, Say, Use
-from tests.clients.rig import Claude, Codex, OpenCode, Rig, program
+from tests.clients.rig import Rig, program
+from tests.clients.rigs.claude import Claude
+from tests.clients.rigs.codex import Codex
+from tests.clients.rigs.opencode import OpenCode
 from tests.git_steps import ENVIRON, Worktree
 from tests.support import Bench
 
@@ -33,9 +36,9 @@ _LONGEST_S = 300
 
 @dataclass(frozen=True)
 class Step:
-    """A command of the page.
+    """A command on the page.
 
-    `{name}` in the command stands for the id of the task with this name, and `{state}` for the state directory.
+    In its text, `{name}` stands for the id of the task with this name, and `{state}` for the state directory.
     """
 
     text: str
@@ -46,7 +49,7 @@ class Step:
     """Whether the shell of a client's session runs the command, so that this session receives the ending."""
 
 
-# A fan-out names its tasks by their descriptions.
+# The tasks of a fan-out have their descriptions as names.
 BLOCKS: dict[str, tuple[Step, ...]] = {
     "launch": (Step("outlive agent --fan-out reviews.jsonl --group reviews --worktree", is_in_session=True),),
     "wait": (Step("outlive wait --group reviews"),),
@@ -87,7 +90,7 @@ TEST = "from cart import total\n\n\ndef test_discount_is_not_larger_than_the_sum
 
 
 def answer(asked: Asked) -> list[Reply]:
-    """Return the replies of the example's models to one request."""
+    """Return the scripted model's replies to one request of the example."""
     if asked.path.endswith("/responses"):
         return [Fail(429, "Rate limit reached for gpt-5", "rate_limit_error")]
     if "Make one list" in asked.all:
@@ -152,7 +155,7 @@ class Example:
         tree.commit(**{"cart.py": "def total(prices, discount=0):\n    return sum(prices) - discount\n"})
 
     def transcript(self, steps: tuple[Step, ...]) -> str:
-        """Run commands, and return a text with each command and its output."""
+        """Run the commands, and return a text that shows each command with its output."""
         return "".join(self._run(step) for step in steps)
 
     def _run(self, step: Step) -> str:
@@ -181,7 +184,7 @@ class Example:
                 self.names[task["description"]] = task["id"]
 
     def _stable(self, printed: str) -> str:
-        """Return an output in which the parts that depend on this machine are removed or replaced."""
+        """Return an output without the parts that depend on this machine. These parts are removed or replaced."""
         text = printed.replace(str(self.home), HOME).replace(self.machine, "MACHINE")
         return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
@@ -193,7 +196,7 @@ class Example:
 
 
 def commands_of(page: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name and the commands of each block of a page."""
+    """Yield each block of commands on a page, with the name of the block."""
     for _, name, content, _ in BLOCK.findall(page):
         yield name, [line[2:] for line in content.splitlines() if line.startswith("$ ")]
 

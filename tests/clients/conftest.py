@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from tests.clients.model import Model
-from tests.clients.rig import Claude, Codex, Gemini, OpenClaw, OpenCode, Rig, program
+from tests.clients.rig import Rig, program
+from tests.clients.rigs.claude import Claude
+from tests.clients.rigs.codex import Codex
+from tests.clients.rigs.gemini import Gemini
+from tests.clients.rigs.openclaw import OpenClaw
+from tests.clients.rigs.opencode import OpenCode
 from tests.support import Bench
 
 if TYPE_CHECKING:
@@ -34,7 +39,7 @@ def _rig(kind: type[T], bench: Bench, model: Model) -> Iterator[T]:
 
 @pytest.fixture(params=(Claude, Codex, Gemini), ids=lambda kind: kind.name)
 def rig(request: pytest.FixtureRequest, bench: Bench, model: Model) -> Iterator[Rig]:
-    """Return each client in turn, in a home directory of its own."""
+    """Return each client in turn. Each client has a home directory of its own."""
     yield from _rig(request.param, bench, model)
 
 

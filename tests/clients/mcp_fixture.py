@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class WithToken:
-    """A web application that adds the token to requests of a client that cannot send it."""
+    """A web application that adds the token to each request, because the suite cannot send a token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app

@@ -1,7 +1,7 @@
 """The tools, resources and prompts that the conformance suite expects of a server.
 
-A tool of the suite that runs for a while launches a task of Outlive, with a shell command in place of the work. This
-module adds the other tools to Outlive's server.
+This module adds them to Outlive's server. A tool that runs for a while launches a task of Outlive, whose shell command
+takes the place of the tool's work.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SCHEMA_2020 = {
 
 
 class Anything(Arguments):
-    """All arguments that the suite may give to its tools."""
+    """The arguments of the suite's tools, of which any may be present."""
 
     seconds: float = 0
     label: str = ""
@@ -86,8 +86,8 @@ def _tool(name: str, command: Callable[[Anything], str | list[str]] | None = Non
     )
 
 
-# Some tasks of the suite ask the client a question. Tasks of Outlive never ask. The command of such a task waits
-# until the fixture has received the answer.
+# Some tools of the suite ask the client a question, and a task of Outlive never asks one. So the command of such a
+# tool's task waits until this module has received the client's answer.
 UNTIL_ANSWERED = "while ! [ -e answered-$OUTLIVE_TASK ]; do sleep 0.05; done"
 QUESTIONS = {"confirm_delete": 1, "multi_input": 2}
 
@@ -167,16 +167,16 @@ WATCHED = "test://watched-resource"
 
 
 class Asking:
-    """The tasks that wait until the client has answered their questions.
+    """The tasks that wait for the client's answers to questions.
 
-    Outlive's server runs these tasks. This class adds the open questions to the document of a task.
+    Outlive's server runs the tasks. This class adds the open questions to the JSON document of a task.
     """
 
     def __init__(self) -> None:
         self._open: dict[str, dict[str, Any]] = {}
 
     def begins(self, task: str, questions: int) -> None:
-        """Add a new task that asks this number of questions."""
+        """Add a new task that asks `number` questions."""
         self._open[task] = {f"question-{number}": _question() for number in range(questions)}
 
     def seen(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -194,7 +194,10 @@ class Asking:
 
 
 class Beside:
-    """The handlers of the suite's tools. They pass all other requests to Outlive's server."""
+    """The handlers of the suite's tools, resources and prompts.
+
+    Every other request is passed on to Outlive's server.
+    """
 
     def __init__(self, server: Server[Any]) -> None:
         self._asking = Asking()
@@ -253,7 +256,10 @@ class Beside:
     async def watch(
         self, method: str, ctx: Context, params: types.SubscribeRequestParams | types.UnsubscribeRequestParams
     ) -> HandlerResult:
-        """Subscribe to a resource, or unsubscribe. The suite's watched resource stands for the output of a task."""
+        """Subscribe to a resource or unsubscribe from it.
+
+        If the suite names its own watched resource, the output of a task is watched instead.
+        """
         uri = self._watched if str(params.uri) == WATCHED else params.uri
         return await self._ours[method](ctx, params.model_copy(update={"uri": uri}))
 

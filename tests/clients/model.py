@@ -45,14 +45,14 @@ class Hang:
 
 @dataclass(frozen=True)
 class Pause:
-    """A delay between two replies, which works only in the API of Anthropic."""
+    """A delay between two replies. Only the API of Anthropic can send it."""
 
     seconds: float = 2.0
 
 
 @dataclass(frozen=True)
 class Fail:
-    """An error of the model's server in place of a reply."""
+    """An error that the model's server sends in place of a reply."""
 
     status: int
     message: str
@@ -65,7 +65,7 @@ Reply = Say | Use | Hang | Pause | Fail
 
 @dataclass(frozen=True)
 class Asked:
-    """One request to the model."""
+    """One request that a client has sent to the model."""
 
     path: str
     body: Any
@@ -94,16 +94,16 @@ class Asked:
 
     @property
     def has_tools(self) -> bool:
-        """Whether the request is part of the conversation, so that it offers tools.
+        """Whether the request offers tools to the model.
 
-        Clients also send requests without tools, for example for a title.
+        A request of a conversation does. A request for a title, for example, does not.
         """
         return bool(self.body.get("tools"))
 
     def offers(self, use: Use) -> bool:
-        """Return whether the request offers the tool of a given call to the model.
+        """Return whether the request offers the tool of `use` to the model.
 
-        Some clients do not wait for the MCP servers before their first request.
+        Some clients send their first request before their MCP servers have started.
         """
         return f'"{use.namespace or use.tool}"' in json.dumps(self.body["tools"])
 
@@ -120,7 +120,7 @@ class Model:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     def reply(self, asked: Asked) -> list[Say | Use | Pause | Fail]:
-        """Wait for the delays of the replies to a request, and return the replies."""
+        """Wait as long as the replies to a request demand, and return the replies."""
         if not asked.has_tools:
             return [Say("a title")]
         self.asked.append(asked)
@@ -187,7 +187,7 @@ class _Exchange(BaseHTTPRequestHandler):
             else:
                 self._stream(speak(replies, body))
         except OSError:
-            pass  # the test has killed the client
+            pass  # The test has killed the client, so nothing can be sent to it.
 
     def _json(self, value: object, status: int = 200, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         content = json.dumps(value).encode()

@@ -18,7 +18,11 @@ from typing import TYPE_CHECKING, Any
 from outlive.agents.find_adapter import new_adapter, without_session_variables
 from outlive.domain.agents.request import AgentRequest, AgentStart, Candidate
 from tests.clients.model import Asked, Fail, Model, Reply, Say, Use
-from tests.clients.rig import CLIENTS, Claude, Codex, Gemini, OpenCode, Rig, new_session
+from tests.clients.rig import CLIENTS, Rig, new_session
+from tests.clients.rigs.claude import Claude
+from tests.clients.rigs.codex import Codex
+from tests.clients.rigs.gemini import Gemini
+from tests.clients.rigs.opencode import OpenCode
 from tests.support import Bench, kill_tree
 
 if TYPE_CHECKING:
@@ -69,7 +73,10 @@ def _once(*uses: Callable[[Rig], Use]) -> Callable[[Rig], Callable[[Asked], list
 
 
 def _background(_: Rig) -> Callable[[Asked], list[Reply]]:
-    """Return a model that starts a background command, ends its turn, and answers when the command ends."""
+    """Return a model that starts a background command and ends its turn.
+
+    The model answers when the command has ended.
+    """
 
     def answer(asked: Asked) -> list[Reply]:
         if not asked.results:

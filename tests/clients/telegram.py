@@ -110,4 +110,4 @@ class _Exchange(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(answer)
         except OSError:
-            pass  # the test has killed the gateway while it was waiting for updates
+            pass  # The test has killed the gateway while the gateway was waiting for updates.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BUSY_S = 3.0
-# The requests that clients send to a terminal, for its type and its cursor position, each with its answer.
+# Queries that a client sends to its terminal, for the terminal's type and the cursor's position, and the replies.
 _ANSWERS = {b"\x1b[c": b"\x1b[?62;22c", b"\x1b[6n": b"\x1b[1;1R"}
 
 
@@ -54,8 +54,8 @@ class Terminal:
     def enter(self, text: str, is_taken: Callable[[], bool]) -> None:
         """Enter a line, and press the Enter key after a pause, as a person does.
 
-        The client would take text that arrives together with the key for pasted text. A client that is busy drawing its
-        screen ignores the key, so the key is pressed again.
+        Without the pause, the client would treat line and key as pasted text. A client that is busy drawing its screen
+        ignores the key, so the key is pressed until the client has reacted.
         """
         os.write(self._fd, text.encode())
         time.sleep(0.5)

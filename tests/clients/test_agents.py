@@ -17,22 +17,23 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.clients.model import Asked, Fail, Hang, Reply, Say, Use
-from tests.clients.rig import Codex
-from tests.integration.test_agents_killed import check_endings
+from tests.clients.rigs.codex import Codex
+from tests.integration.service.agents.test_killed_agents import check_endings
 from tests.support import is_alive, kill, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.clients.model import Model
-    from tests.clients.rig import Claude, Rig
+    from tests.clients.rig import Rig
+    from tests.clients.rigs.claude import Claude
     from tests.support import Bench
 
 FIRST = {"claude": "first", "codex": "first", "gemini": "gemini-2.5-pro", "opencode": "scripted/scripted"}
 SECOND = {"claude": "second", "codex": "second", "gemini": "gemini-2.5-flash", "opencode": "scripted/second"}
 # The arguments with which a user allows the shell tool. Outlive itself never adds such an argument.
 ALLOWED = {"claude": ["--permission-mode", "bypassPermissions"], "codex": [], "gemini": ["--yolo"], "opencode": []}
-# For each client, the model's failure that makes the client give up soon because the model is not available.
+# For each client, a failure of the model that makes the client give up within a short time.
 OVERLOAD = {
     "claude": Fail(529, "Overloaded", "overloaded_error"),
     "codex": Fail(429, "Rate limit reached", "rate_limit_error"),
@@ -115,13 +116,13 @@ def ended(rig: Rig, task: str) -> Any:
 
 
 def is_for(asked: Asked, model: str) -> bool:
-    """Return whether a request is for a given model."""
+    """Return whether a request asks for the model with a given name."""
     name = model.partition("/")[2] or model
     return name == asked.body.get("model") or f"/{name}:" in asked.path
 
 
 def test_agent_answers(answering: Rig) -> None:
-    """The record has the answer, the session, the tokens and the transcript.
+    """The record of an agent that has answered has the answer, the session, the tokens and the transcript.
 
     The model has received the whole prompt.
     """
@@ -164,7 +165,7 @@ def test_refused_request_is_not_tried_again(answering: Rig) -> None:
 
 
 def test_question_ends_the_run_and_is_answered_by_resuming(answering: Rig) -> None:
-    """The record has the agent's question, and an answer continues the session."""
+    """If the agent ends its run with a question, the record has the question. A sent answer continues the session."""
     rig = prepare(answering)
 
     def answer(asked: Asked) -> list[Reply]:
@@ -186,7 +187,7 @@ def test_runaway_is_ended_and_leaves_no_process(answering: Rig) -> None:
     rig = prepare(answering)
     rig.model.answer = lambda _: [rig.shell("echo again")]
     shown = ended(rig, launch(rig, "do it"))
-    if rig.name == "gemini":  # Gemini CLI's own loop detector ends the run before twenty calls
+    if rig.name == "gemini":  # The loop detector of Gemini CLI itself ends the run before the twentieth call.
         assert shown["reason"] in ("runaway", "stopped"), shown["agent"]
     else:
         assert (shown["state"], shown["reason"]) == ("failed", "runaway"), shown["agent"]
@@ -334,9 +335,9 @@ def test_silent_model_is_replaced_after_the_idle_timeout(answering: Rig) -> None
 
 
 def test_forty_agents_of_a_real_client_end_once_each_while_they_are_killed(claude: Claude) -> None:
-    """Each of forty agents ends once, with the answer of the scripted model, while their processes are killed.
+    """Forty agents end once each, with the model's answer, although some of their processes are killed.
 
-    No process is left. By default, at most five agents run at the same time.
+    At most five agents run at the same time, which is the default, and no process is left.
     """
     rig, answers = prepare(claude), dict[str, str]()
 

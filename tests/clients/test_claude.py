@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.clients.rig import Claude
+    from tests.clients.rigs.claude import Claude
 
 
 def launching(claude: Claude, go: Path) -> Callable[[Asked], list[Reply]]:
@@ -56,9 +56,9 @@ def test_ending_is_reported_at_the_end_of_the_turn_in_which_the_task_ended(claud
 
 
 def test_session_receives_the_ending_of_a_task_that_a_client_in_its_task_left(claude: Claude, tmp_path: Path) -> None:
-    """The session receives the ending of a task that another Claude Code launched inside the session's own task.
+    """A session is told of a task that another Claude Code launched inside the session's own task.
 
-    The inner Claude Code exits before its task ends.
+    The inner Claude Code exits before the task ends, so it cannot be told.
     """
     claude.install()
     bench, go, own = claude.bench, tmp_path / "go", new_session()
@@ -77,9 +77,9 @@ def test_session_receives_the_ending_of_a_task_that_a_client_in_its_task_left(cl
 
 
 def test_session_gets_a_hand_off_after_compacting_and_clearing(claude: Claude, tmp_path: Path) -> None:
-    """After a compaction and after `/clear`, the hand-off names the running task.
+    """After a compaction and after `/clear`, the model gets a hand-off that names the running task.
 
-    After `/clear`, the session is a new one.
+    `/clear` starts a new session.
     """
     claude.install()
     go = tmp_path / "go"
@@ -137,9 +137,9 @@ def test_idle_session_is_woken_once(claude: Claude, tmp_path: Path) -> None:
 
 
 def test_conversation_ends_with_its_input_while_a_task_runs(claude: Claude, tmp_path: Path) -> None:
-    """When the input ends while a task runs, the client exits soon.
+    """If the input of a conversation ends while a task runs, the waking hook and the client exit soon.
 
-    The watcher exits at once. Otherwise Claude Code would wait 30 seconds for the watcher.
+    Claude Code would otherwise wait 30 seconds for this hook.
     """
     claude.install()
     claude.model.answer = launching(claude, tmp_path / "go")
@@ -155,15 +155,15 @@ def test_conversation_ends_with_its_input_while_a_task_runs(claude: Claude, tmp_
 
 
 def watchers(claude: Claude) -> int:
-    """Count the processes that watch a session or wait to become its watcher."""
+    """Count the processes that watch a session or wait to become its only watching process."""
     files = {str(file) for file in claude.bench.state.glob("*/hooks/*.watch")}
     return sum(bool(files.intersection(open_files(int(pid)))) for pid in os.listdir("/proc") if pid.isdigit())
 
 
 def test_session_that_two_clients_have_open_is_woken_in_the_surviving_client(claude: Claude, tmp_path: Path) -> None:
-    """If two clients have a session open and one client is killed, the session is woken in the other client.
+    """If two clients have a session open and one of them is killed, the session is woken in the other client.
 
-    One watcher watches for the two clients. If it dies with its client, the watcher of the other client takes over.
+    One waking hook serves the two clients. If it is killed with its client, the hook of the other client takes over.
     """
     claude.install()
     session, go = new_session(), tmp_path / "go"
@@ -187,7 +187,7 @@ def test_session_that_two_clients_have_open_is_woken_in_the_surviving_client(cla
 
 
 def test_idle_session_is_woken_by_a_hook_when_its_settings_hold_messages(claude: Claude, tmp_path: Path) -> None:
-    """With the setting `hold`, messages to a session are kept back. Then a hook reports the ending, and only once."""
+    """If the setting `hold` keeps messages back from a session, a hook reports the task's ending, and only once."""
     claude.configure()
     settings = claude.home / ".claude/settings.json"
     settings.write_text('{"crossSessionInbound": "hold"}')
@@ -230,9 +230,9 @@ def test_resumed_session_is_woken_before_its_first_turn(claude: Claude, tmp_path
 
 
 def test_wait_in_a_background_shell_wakes_the_session_and_repeats_no_ending(claude: Claude, tmp_path: Path) -> None:
-    """If the model waits by `outlive wait --no-ack` in the background, the ending is reported once.
+    """If the model runs `outlive wait --no-ack` as a background command, the ending is reported once.
 
-    Claude Code reports the end of the `wait` command, and Outlive reports the ending of the task.
+    Claude Code reports the end of the command, and Outlive reports the ending of the task.
     """
     claude.install()
     go = tmp_path / "go"
@@ -281,9 +281,9 @@ def test_plugin_is_valid_and_reports_endings(claude: Claude, tmp_path: Path) -> 
 
 
 def test_ending_is_reported_once_when_outlive_is_installed_twice(claude: Claude, tmp_path: Path) -> None:
-    """If Outlive is installed in the settings and as a plugin, the ending is reported once.
+    """The ending is reported once if Outlive is installed in the settings and also as a plugin.
 
-    Then every hook runs twice at the same time.
+    Every hook then runs twice.
     """
     folder = tmp_path / "plugin"
     claude.install()
@@ -301,7 +301,10 @@ def test_ending_is_reported_once_when_outlive_is_installed_twice(claude: Claude,
 
 
 def test_background_command_becomes_a_task_with_guard_rewrite(claude: Claude) -> None:
-    """The guard changes a background command into a launch, so the command survives the end of the client."""
+    """With the setting `guard_rewrite`, the guard turns a background command into a launch by Outlive.
+
+    So the command survives the end of the client.
+    """
     claude.install("--guard", "rewrite")
 
     def answer(asked: Asked) -> list[Reply]:
@@ -324,9 +327,9 @@ def test_background_command_becomes_a_task_with_guard_rewrite(claude: Claude) ->
 def test_run_tool_is_refused_when_the_client_was_started_without_a_shell(
     claude: Claude, words: tuple[str, ...]
 ) -> None:
-    """The tool `run` is refused if the client was started without a shell tool.
+    """Outlive's tool `run` is refused if the client was started without a shell tool.
 
-    Such a session must not launch commands through Outlive.
+    A session that may not run commands must not run them through Outlive.
     """
     claude.install()
     launch = claude.tool("run", command="true")
@@ -344,7 +347,7 @@ def test_run_tool_is_refused_when_the_client_was_started_without_a_shell(
 
 @pytest.mark.parametrize("has_list", [False, True], ids=["without Bash", "with Read alone"])
 def test_run_tool_is_refused_to_an_agent_without_a_shell(claude: Claude, has_list: bool) -> None:
-    """An agent with a list of allowed tools is offered Outlive's tool only if the list names it."""
+    """An agent that has a list of allowed tools gets the tool `run` only if the list names this tool."""
     claude.install()
     agent = claude.home / ".claude/agents/tied.md"
     agent.parent.mkdir()
@@ -372,7 +375,7 @@ def test_run_tool_is_refused_to_an_agent_without_a_shell(claude: Claude, has_lis
 
 
 def test_background_shell_of_a_killed_client_is_reported_to_the_next_session(claude: Claude, tmp_path: Path) -> None:
-    """The background shell of a killed client is reported to the next session while it runs, and then once as lost."""
+    """The background shell of a killed client is reported to the next session as running, and later once as lost."""
     claude.install()
     session, go = new_session(), tmp_path / "go"
     claude.bench.env["OUTLIVE_GRACE_S"] = "0"
@@ -398,16 +401,16 @@ def test_background_shell_of_a_killed_client_is_reported_to_the_next_session(cla
     wait_until(lambda: not is_held_open(output), "the shell's end")
     claude.finish(claude.ask("again, please", "--resume", session))
     assert f"{shell} may run, or have ended" in claude.model.asked[3].last
-    # The prompt of the same turn checks again, and without a grace period the second check is enough.
+    # The prompt of the same turn checks the shell a second time. Without a grace period, two checks are enough.
     assert f"{shell} has ended, exit code unknown" in claude.model.asked[3].last
     claude.finish(claude.ask("again, at last", "--resume", session))
     assert shell not in claude.model.asked[4].last
 
 
 def test_background_shell_is_reported_once_after_clearing(claude: Claude, tmp_path: Path) -> None:
-    """After `/clear`, a background shell is reported once.
+    """After `/clear`, the end of a background shell is reported once, by Claude Code.
 
-    Claude Code keeps its shells after `/clear`, and reports their ends itself.
+    Outlive does not report it again.
     """
     claude.install()
     claude.bench.env["OUTLIVE_GRACE_S"] = "0"

@@ -1,4 +1,4 @@
-"""Claude Code in a terminal with Outlive's MCP server, whose tasks the client itself follows."""
+"""Claude Code in a terminal with Outlive's MCP server. The client itself follows the tasks that it launched by MCP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.clients.rig import Claude
+    from tests.clients.rigs.claude import Claude
 
 FOLLOWED = "started server-side task"
 
@@ -39,7 +39,7 @@ def endings(asked: Asked, task: str) -> int:
 
 
 def at_rest(claude: Claude) -> Asked:
-    """Wait until a second report would have come, and return the model's last request."""
+    """Wait as long as a second report would need to arrive, and return the last request to the model."""
     seen = [(0, 0)]
 
     def is_still() -> bool:
@@ -51,7 +51,7 @@ def at_rest(claude: Claude) -> Asked:
 
 
 def test_ending_of_an_mcp_task_is_reported_once_by_the_client(claude: Claude, tmp_path: Path) -> None:
-    """The client reports the ending of an MCP task, and Outlive's watcher does not report it again.
+    """The client reports the ending of an MCP task, and Outlive's waking hook does not report it again.
 
     The report has the output of the task with its line breaks.
     """
@@ -77,7 +77,7 @@ def test_ending_of_an_mcp_task_is_reported_once_by_the_client(claude: Claude, tm
 
 
 def test_ending_of_an_mcp_task_is_reported_once_when_its_server_was_killed(claude: Claude, tmp_path: Path) -> None:
-    """If the MCP server was killed, the watcher reports the ending once.
+    """If the MCP server was killed, the waking hook reports the ending once.
 
     The client cannot follow the task any more.
     """
@@ -114,9 +114,9 @@ def servers(claude: Claude) -> list[int]:
 def test_ending_of_an_mcp_task_is_reported_once_when_the_client_was_killed_and_resumed(
     claude: Claude, tmp_path: Path, ends_meanwhile: bool
 ) -> None:
-    """If the client was killed and resumed, only one report has the whole ending.
+    """If the client was killed and resumed, the model gets the whole ending only once.
 
-    The client follows the task again, and its hook gives a hand-off.
+    Without care there would be two reports, because the client follows the task again and a hook gives a hand-off.
     """
     claude.configure()
     claude.install()

@@ -12,12 +12,12 @@ from tests.clients.rig import PATIENCE_S, released
 from tests.support import kill, wait_until
 
 if TYPE_CHECKING:
-    from tests.clients.rig import Codex
+    from tests.clients.rigs.codex import Codex
     from tests.clients.terminal import Terminal
 
 
 def idle(codex: Codex, go: Path) -> tuple[Terminal, str]:
-    """Return a terminal with a session whose turn is over, and the id of the session's task.
+    """Return a terminal with an idle session, and the id of the session's task.
 
     The task fails as soon as the file `go` exists.
     """
@@ -37,9 +37,9 @@ def idle(codex: Codex, go: Path) -> tuple[Terminal, str]:
 
 
 def test_session_is_woken_once_when_its_terminal_is_closed(codex: Codex, tmp_path: Path) -> None:
-    """A session whose terminal was closed is woken once, because the server keeps the session open.
+    """A session whose terminal was closed is woken once, because the server of Codex keeps the session open.
 
-    Afterwards, the history of the session has the ending.
+    Afterwards, the history of the session contains the ending.
     """
     go = tmp_path / "go"
     terminal, task = idle(codex, go)
@@ -75,9 +75,9 @@ def processes_of(codex: Codex) -> list[int]:
 
 
 def test_message_that_was_queued_for_a_killed_session_repeats_no_ending(codex: Codex, tmp_path: Path) -> None:
-    """A message that was queued for a killed session does not report the ending a second time.
+    """If a message about an ending was queued for a killed session, the ending is reported only once after the resume.
 
-    Codex delivers the message after the resume, when the hand-off has already reported the ending.
+    Codex delivers the queued message when the session is resumed. The hand-off has reported the ending by then.
     """
     go = tmp_path / "go"
     _, task = idle(codex, go)

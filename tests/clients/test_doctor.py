@@ -1,4 +1,4 @@
-"""The doctor with real clients: it confirms the delivery paths that work, and names the other paths."""
+"""The doctor with real clients. The doctor confirms the ways of delivery that work, and names those that do not."""
 
 from __future__ import annotations
 
@@ -10,20 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.clients.rig import PATIENCE_S, OpenClaw, OpenCode
+from tests.clients.rig import PATIENCE_S
+from tests.clients.rigs.openclaw import OpenClaw
+from tests.clients.rigs.opencode import OpenCode
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.clients.rig import Claude, Codex, Gemini, Rig
+    from tests.clients.rig import Rig
+    from tests.clients.rigs.claude import Claude
+    from tests.clients.rigs.codex import Codex
+    from tests.clients.rigs.gemini import Gemini
 
 HOOKED = ("gate", "hand-off", "delivery", "wake")
 
 
 def examined(rig: Rig, *before: str) -> dict[str, dict[str, Any]]:
-    """Return the doctor's findings about a client, by delivery path.
+    """Return the doctor's findings about a client, for each way of delivering notices.
 
-    The words in `before` are a command that runs the doctor, for example a sandbox.
+    `before` is a command that runs the doctor, for example a sandbox.
     """
     rig.bench.env["OUTLIVE_HOOK_DEADLINE_S"] = "30"
     done = subprocess.run(
@@ -48,9 +53,9 @@ def files_of(rig: Rig) -> dict[Path, int]:
 
 
 def test_doctor_confirms_every_delivery_path_that_works(configured: Rig) -> None:
-    """The doctor confirms each delivery path by starting the client, which calls the hooks.
+    """The doctor starts the client, which calls its hooks, and confirms each way of delivering notices that works.
 
-    The model gets no request, and no task is left.
+    The check sends no request to the model and leaves no task.
     """
     rig = configured
     found = examined(rig)
@@ -68,10 +73,7 @@ def test_doctor_confirms_every_delivery_path_that_works(configured: Rig) -> None
 
 @pytest.mark.parametrize("configured", [OpenCode, OpenClaw], ids=lambda kind: kind.name, indirect=True)
 def test_doctor_finds_a_plugin_that_does_not_load(configured: Rig) -> None:
-    """The doctor starts the client, and finds that the plugin calls no hook.
-
-    No file of the user changes.
-    """
+    """The doctor starts the client, and reports that the plugin called no hook. No file of the user changes."""
     rig = configured
     (plugin,) = (*rig.home.rglob("plugin/outlive.js"), *rig.home.rglob("extensions/outlive/index.js"))
     plugin.write_text(plugin.read_text() + "\nthrow new Error('not today')\n")
@@ -83,9 +85,9 @@ def test_doctor_finds_a_plugin_that_does_not_load(configured: Rig) -> None:
 
 
 def test_doctor_finds_hooks_that_codex_does_not_trust(codex: Codex) -> None:
-    """The doctor finds hooks that Codex does not trust, by Codex's configuration.
+    """The doctor reports hooks that Codex does not trust. It reads the trust in Codex's configuration.
 
-    If hooks were changed later, the doctor asks Codex whether it trusts them.
+    If hooks have changed since, the doctor asks Codex whether it trusts them.
     """
     config = codex.configure()
     codex.install("--untrusted")
@@ -101,7 +103,7 @@ def test_doctor_finds_hooks_that_codex_does_not_trust(codex: Codex) -> None:
 
 
 def test_doctor_finds_a_sandbox_that_ends_tasks(codex: Codex) -> None:
-    """The doctor launches a test task inside the sandbox of Codex, and finds that the sandbox ends the task."""
+    """The doctor launches a test task in the sandbox of Codex, and reports that the sandbox killed the task."""
     config = codex.configure()
     config.write_text(config.read_text().replace('sandbox_mode = "danger-full-access"\n', ""))
     codex.install()
@@ -115,7 +117,7 @@ def test_doctor_finds_a_sandbox_that_ends_tasks(codex: Codex) -> None:
 def test_doctor_finds_hooks_that_a_setting_disables(gemini: Gemini) -> None:
     """The doctor starts the client, and reports that the client called no hook.
 
-    The hooks are disabled by a setting that the doctor does not know.
+    A setting that the doctor does not know has disabled the hooks.
     """
     file = gemini.configure()
     file.write_text(file.read_text().replace("{\n", '{\n  "hooksConfig": {"enabled": false},\n', 1))

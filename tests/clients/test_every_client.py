@@ -39,9 +39,9 @@ def answers(answering: Rig) -> Rig:
 
 
 def launching(rig: Rig, command: str) -> Callable[[Asked], list[Reply]]:
-    """Return a model that launches a task on request, and in later replies says whether it saw the ending.
+    """Return a model that launches a task on request, and later says whether a request contained the task's ending.
 
-    The model says `heard` if it saw the ending, and otherwise `idle`. It does not answer a prompt with "die" in time.
+    The model says `heard` if it did, and otherwise `idle`. It replies too late to a prompt with "die".
     """
 
     def answer(asked: Asked) -> list[Reply]:
@@ -67,9 +67,9 @@ def sit_down(rig: Rig, go: Path) -> tuple[Terminal, str]:
 
 
 def end_the_task(rig: Rig, terminal: Terminal, go: Path, task: str) -> Asked:
-    """Let the task end, and return the request that reports the ending to the model.
+    """Let the task end, and return the request to the model that contains the ending.
 
-    A client that can be woken sends this request by itself. For another client, a prompt is entered.
+    If the client cannot be woken, a prompt is entered first.
     """
     before = len(rig.model.asked)
     go.touch()
@@ -81,9 +81,9 @@ def end_the_task(rig: Rig, terminal: Terminal, go: Path, task: str) -> Asked:
 
 
 def test_endings_of_a_killed_session_are_reported_once_to_its_successor(answers: Rig, tmp_path: Path) -> None:
-    """The hand-off to the session that continues a killed session names two endings, and neither is repeated.
+    """If a session was killed, the hand-off to the session that continues it has two endings, each once.
 
-    One task was launched with the shell tool, and one by MCP.
+    One of the two tasks was launched with the shell tool, and the other by MCP.
     """
     rig, go = answers, tmp_path / "go"
 
@@ -125,9 +125,9 @@ def test_endings_of_a_killed_session_are_reported_once_to_its_successor(answers:
 
 
 def test_reader_of_a_file_that_a_task_has_stashed_is_warned(answers: Rig, tmp_path: Path) -> None:
-    """If the model reads a file that a task has stashed, a remark names the task. The content is shown unchanged.
+    """If the model reads a file whose changes a task has stashed, a remark names the task.
 
-    For a file that no task has changed, there is no remark.
+    The content is shown unchanged. A file that no task has changed gets no remark.
     """
     rig, go = answers, tmp_path / "go"
     task = rig.stash(go)
@@ -143,10 +143,7 @@ def test_reader_of_a_file_that_a_task_has_stashed_is_warned(answers: Rig, tmp_pa
 
 
 def test_sessions_of_two_projects_receive_only_their_own_endings(answers: Rig) -> None:
-    """Each of two sessions in different projects receives only its own ending.
-
-    The two sessions run at the same time, under the same user.
-    """
+    """Two sessions of one user run at the same time in different projects, and each gets only its own ending."""
     rig = answers
     other = rig.bench.root / "other"
     other.mkdir()
@@ -159,7 +156,7 @@ def test_sessions_of_two_projects_receive_only_their_own_endings(answers: Rig) -
 
     rig.model.answer = answer
     first = rig.ask("aardvark")
-    wait_until(lambda: rig.model.asked, "the first request")  # two clients whose first starts overlap may fail
+    wait_until(lambda: rig.model.asked, "the first request")  # two first starts at once may fail
     second = rig.ask("badger", cwd=other)
     rig.finish(first)
     rig.finish(second)
@@ -171,9 +168,9 @@ def test_sessions_of_two_projects_receive_only_their_own_endings(answers: Rig) -
 
 
 def test_idle_session_receives_an_ending_once(installed: Rig, tmp_path: Path) -> None:
-    """An idle session receives an ending once.
+    """The ending is reported once to an idle session. A client that can be woken takes a new turn with the ending.
 
-    A client that can be woken takes a new turn. For another client, the next prompt has the ending.
+    For another client, the next prompt has the ending.
     """
     rig, go = installed, tmp_path / "go"
     terminal, task = sit_down(rig, go)
@@ -218,7 +215,10 @@ def test_cleared_session_gets_a_hand_off(installed: Rig, tmp_path: Path) -> None
 
 
 def test_session_gets_a_hand_off_after_a_summary(installed: Rig, tmp_path: Path) -> None:
-    """After a summary, the session gets a hand-off, because the summary may lack facts about tasks."""
+    """After the client has replaced the history by a summary, the session gets a hand-off.
+
+    The summary may omit the tasks.
+    """
     rig, go = installed, tmp_path / "go"
     assert rig.compacted not in bytes(rig.bench.project), "the path contains the text that the test waits for"
     terminal, task = sit_down(rig, go)

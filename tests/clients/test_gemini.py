@@ -12,13 +12,13 @@ from tests.clients.rig import released
 from tests.support import wait_until
 
 if TYPE_CHECKING:
-    from tests.clients.rig import Gemini
+    from tests.clients.rigs.gemini import Gemini
 
 
 def test_session_gets_a_hand_off_after_an_automatic_compression(gemini: Gemini, tmp_path: Path) -> None:
-    """After an automatic compression, the next tool result has the hand-off.
+    """After Gemini CLI has compressed the history by itself, the next tool result has the hand-off.
 
-    No hook event of Gemini CLI reports the compression.
+    No hook is called then.
     """
     file, go = gemini.configure(), tmp_path / "go"
     file.write_text(file.read_text().replace("{\n", '{\n  "model": {"compressionThreshold": 0.000001},\n', 1))
@@ -29,7 +29,7 @@ def test_session_gets_a_hand_off_after_an_automatic_compression(gemini: Gemini, 
             return [gemini.shell(f"outlive run --notify failure '{released(go)}'")]
         if "look around" in asked.last:
             return [gemini.shell("true")]
-        # Gemini CLI takes repeated answers for a loop, and does not compress short answers.
+        # Equal answers would count as a loop, and short answers would not be compressed.
         return [Say(" ".join(str(uuid.uuid4()) for _ in range(60)))]
 
     gemini.model.answer = answer
@@ -67,9 +67,9 @@ def test_advice_is_added_to_the_tool_result(gemini: Gemini) -> None:
 def test_advice_about_a_background_of_the_client_is_true_if_the_command_survives(
     gemini: Gemini, tmp_path: Path
 ) -> None:
-    """The advice about background commands of Gemini CLI is true.
+    """The advice about background commands of Gemini CLI is true: it says that they survive unless the user quits.
 
-    The command survives a client of one prompt. A client in a terminal ends the command at `/quit`.
+    A command survives a client that answers one prompt. A client in a terminal ends the command at `/quit`.
     """
     gemini.configure()
     gemini.install()

@@ -52,7 +52,7 @@ def not_applicable() -> set[str]:
 
 
 def scenarios() -> list[tuple[str, str, str | None]]:
-    """Return the suite, the name and the revision of every scenario that applies.
+    """Return every scenario that applies, as the name of its suite, its own name and its revision.
 
     The older suite runs each scenario at a single revision.
     """
@@ -96,9 +96,9 @@ def test_server_passes_the_scenario(url: str, name: str, scenario: str, revision
 
 
 def test_the_page_names_only_scenarios_that_exist() -> None:
-    """Each scenario that the page excludes exists.
+    """Each scenario that the page excludes is a scenario of the suite.
 
-    Otherwise a later scenario of this name would be excluded by mistake.
+    An unknown name on the page could exclude a later scenario by mistake.
     """
     known = {scenario for name in SUITES for scenario, _ in SCENARIO.findall(suite(name, "list", "--server").stdout)}
     assert not_applicable() - known == set()
@@ -113,7 +113,7 @@ def node_env(bench: Bench) -> dict[str, str]:
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_the_inspector_follows_a_task(bench: Bench, node_env: dict[str, str], era: str) -> None:
-    """If the MCP Inspector calls `run` as a task, it gets the command's result in each of the two versions of MCP."""
+    """If the MCP Inspector calls `run` as a task, it gets the command's result. This holds for two versions of MCP."""
     server = (sys.executable, str(SCRIPT), "mcp")
     settings = ("-e", f"OUTLIVE_HOME={bench.state}", "-e", "OUTLIVE_MCP_RUN=on")
 

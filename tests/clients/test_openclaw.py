@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.clients.model import Asked, Hang, Reply, Say, Use
-from tests.clients.rig import OpenClaw, new_session, program, released
+from tests.clients.rig import new_session, program, released
+from tests.clients.rigs.openclaw import OpenClaw
 from tests.clients.telegram import Telegram
 from tests.support import wait_until
 
@@ -64,7 +65,7 @@ def fresh(bench: Bench, model: Model) -> Iterator[OpenClaw]:
 
 
 def test_idle_session_is_woken_once(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """When a task ends, the idle session takes one turn without a prompt, and the turn has the ending."""
+    """When a task ends, the idle session takes one turn, although no user sent a prompt. This turn has the ending."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -83,9 +84,9 @@ def test_idle_session_is_woken_once(openclaw: OpenClaw, tmp_path: Path, word: st
 
 
 def test_ending_is_reported_once_when_the_session_is_woken_twice(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """If another program wakes the session after Outlive did, the ending is not reported again.
+    """If another program wakes the session after Outlive has, the ending is not reported again.
 
-    The model did not answer to the ending.
+    The model has received the ending, although it gave no answer.
     """
     go = tmp_path / "go"
 
@@ -107,9 +108,9 @@ def test_ending_is_reported_once_when_the_session_is_woken_twice(openclaw: OpenC
 
 
 def test_a_turn_without_a_gateway_ends_while_its_task_runs(fresh: OpenClaw, tmp_path: Path) -> None:
-    """Without a gateway, a turn ends while a task runs, and the next turn has the ending.
+    """Without a gateway, a turn ends while its task runs.
 
-    A session cannot be woken without a gateway.
+    The session cannot be woken, so its next turn has the ending.
     """
     fresh.configure()
     fresh.install()
@@ -126,10 +127,7 @@ def test_a_turn_without_a_gateway_ends_while_its_task_runs(fresh: OpenClaw, tmp_
 
 
 def test_session_of_a_webhook_is_woken(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """A session that a webhook began is woken after its turn.
-
-    In OpenClaw, a hook cannot delay the end of a turn that has used the shell.
-    """
+    """A session that a webhook began is woken after its turn. OpenClaw's hooks cannot delay the end of such a turn."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -165,10 +163,7 @@ def test_ending_during_a_turn_is_added_to_the_next_tool_result(openclaw: OpenCla
 def test_ending_is_reported_once_when_the_gateway_was_killed_in_a_turn(
     openclaw: OpenClaw, tmp_path: Path, word: str
 ) -> None:
-    """If the gateway was killed in a turn, the hand-off of the next gateway has the ending, once.
-
-    The next gateway has the same sessions.
-    """
+    """If the gateway was killed in a turn, the ending is reported once, in the hand-off of the next gateway."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -201,9 +196,9 @@ def _ask_in_vain(openclaw: OpenClaw, prompt: str, session: str) -> None:
 
 
 def test_reset_session_gets_a_hand_off(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """A session that was reset gets a hand-off that names its running task.
+    """If a session was reset, it gets a hand-off that names its running task.
 
-    The session has its old id, but no history.
+    A reset session keeps its id, but has no history.
     """
     go = tmp_path / "go"
 
@@ -226,7 +221,10 @@ def test_reset_session_gets_a_hand_off(openclaw: OpenClaw, tmp_path: Path, word:
 
 
 def test_compacted_session_gets_a_hand_off(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """A compacted session gets a hand-off, because the summary may lack facts about tasks."""
+    """After OpenClaw has compacted the history of a session, the session gets a hand-off.
+
+    The summary may omit the tasks.
+    """
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:
@@ -314,9 +312,9 @@ def test_advice_is_added_once_to_the_tool_result(openclaw: OpenClaw, word: str) 
 
 
 def test_reader_of_a_file_that_a_task_has_stashed_is_warned(fresh: OpenClaw, tmp_path: Path) -> None:
-    """If the model reads a file that a task has stashed, a remark names the task. The content is shown unchanged.
+    """If the model reads a file whose changes a task has stashed, a remark names the task.
 
-    For a file that no task has changed, there is no remark.
+    The content is shown unchanged. A file that no task has changed gets no remark.
     """
     fresh.configure()
     fresh.install()
@@ -334,9 +332,9 @@ def test_reader_of_a_file_that_a_task_has_stashed_is_warned(fresh: OpenClaw, tmp
 
 
 def test_hand_off_names_sub_agents_that_died_with_the_gateway(openclaw: OpenClaw, tmp_path: Path, word: str) -> None:
-    """The hand-off names sub-agents that died with the gateway.
+    """The hand-off of the parent session names the sub-agents that died with the gateway.
 
-    The sub-agents belong to OpenClaw, and their tasks belong to the parent session.
+    OpenClaw ran the sub-agents, and Outlive recorded them as tasks of the parent session.
     """
     go = tmp_path / "go"
 
@@ -377,9 +375,9 @@ def test_uninstall_restores_the_configuration_after_a_session(fresh: OpenClaw) -
 
 
 def test_mcp_server_lists_tasks_and_refuses_to_launch(openclaw: OpenClaw, word: str) -> None:
-    """The MCP server lists the tasks of the session's project as text, and refuses to launch a task.
+    """The MCP server lists the tasks of the session's project, and refuses to launch one.
 
-    It does not know what OpenClaw's shell may do.
+    OpenClaw does not tell the server which commands its shell may run.
     """
     mine = openclaw.bench.launch(f": {word}", cwd=openclaw.other)
     theirs = openclaw.bench.launch(f": {word}")
@@ -403,10 +401,7 @@ def test_mcp_server_lists_tasks_and_refuses_to_launch(openclaw: OpenClaw, word: 
 
 
 def test_woken_session_answers_in_the_chat_where_it_was_last_used(fresh: OpenClaw, tmp_path: Path) -> None:
-    """A woken session answers in the chat where it was last used.
-
-    This chat is not the default target of the gateway's heartbeats.
-    """
+    """A woken session answers in the chat where it was last used. OpenClaw's own heartbeats would use another chat."""
     go = tmp_path / "go"
 
     def answer(asked: Asked) -> list[Reply]:

@@ -50,7 +50,7 @@ class Host:
         return json.loads(self._process.stdout.readline())
 
     def prompt(self, run: str, text: str = "hello") -> str:
-        """Build a prompt, and return the text that the plugin adds to it."""
+        """Let the gateway build a prompt, and return the text that the plugin adds to it."""
         said = self.call("before_prompt_build", run, prompt=text, messages=[])
         return "" if said is None else str(said["prependContext"])
 
@@ -65,7 +65,7 @@ class Host:
         return str(self.bench.show(task)["notices"][0]["state"])
 
     def claims(self) -> int:
-        """Count how often a process has claimed a notice to report it to the session."""
+        """Count how often a process has claimed a notice in order to report it to the session."""
         return sum(path.read_text().count('"claimed"') for path in self.bench.state.glob("*/traces/*"))
 
     def close(self) -> None:
@@ -86,9 +86,9 @@ def host(bench: Bench) -> Iterator[Host]:
 
 
 def test_ending_is_repeated_after_a_failed_turn_and_not_after_a_successful_one(host: Host) -> None:
-    """An ending is repeated after a failed turn, because the model may not have read it.
+    """An ending is reported again after a failed turn, because the model may not have read it.
 
-    After a successful turn, the ending is not repeated.
+    After a successful turn, the ending is not reported again.
     """
     task = host.ended()
     assert task in host.prompt("r1")
@@ -100,9 +100,9 @@ def test_ending_is_repeated_after_a_failed_turn_and_not_after_a_successful_one(h
 
 
 def test_ending_is_repeated_when_the_same_prompt_is_built_again(host: Host) -> None:
-    """If OpenClaw builds the same prompt again, the ending is repeated.
+    """If OpenClaw builds the same prompt again, as it does after a failed request, the prompt has the ending again.
 
-    OpenClaw does so when a request fails. Another prompt of the same turn does not repeat the ending.
+    Another prompt of the same turn does not have the ending.
     """
     task = host.ended()
     assert task in host.prompt("r1")
@@ -111,10 +111,9 @@ def test_ending_is_repeated_when_the_same_prompt_is_built_again(host: Host) -> N
 
 
 def test_ending_is_not_reported_at_the_end_of_a_turn_that_used_tools(host: Host) -> None:
-    """An ending is not reported at the end of a turn that used tools.
+    """An ending is not reported at the end of a turn that used tools, because OpenClaw would not show it to the model.
 
-    OpenClaw would end such a turn without showing the report to the model. A turn without tools is continued with the
-    report.
+    A turn without tools is continued with the report.
     """
     host.prompt("r1")
     host.call("before_tool_call", "r1", toolName="exec", params={"command": "true"}, toolCallId="c1")
@@ -133,7 +132,10 @@ def test_ending_is_not_reported_at_the_end_of_a_turn_that_used_tools(host: Host)
 
 
 def test_plugin_stops_requesting_turns_that_do_not_happen(host: Host) -> None:
-    """After three requests for a turn that did not happen, the plugin reports the ending at the next prompt."""
+    """The plugin requests a turn three times.
+
+    If no turn takes place, the plugin reports the ending at the next prompt.
+    """
     task = host.ended()
 
     def watched(times: int) -> bool:
@@ -146,9 +148,9 @@ def test_plugin_stops_requesting_turns_that_do_not_happen(host: Host) -> None:
 
 
 def test_woken_session_answers_in_the_chat_where_it_was_last_used(host: Host) -> None:
-    """The plugin requests a turn that answers in the chat where the session was last used.
+    """The plugin requests a turn whose answer goes to the chat where the session was last used.
 
-    By default, a heartbeat answers in the owner's chat, or in no chat.
+    Without this request, the answer would go to the owner's chat, or to no chat.
     """
     host.call("agent_end", "r1", success=True)
     host.ended()

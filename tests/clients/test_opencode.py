@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import subprocess
     from pathlib import Path
 
-    from tests.clients.rig import OpenCode
+    from tests.clients.rigs.opencode import OpenCode
 
 
 def tasks(opencode: OpenCode, number: int = 1) -> list[str]:
@@ -46,7 +46,7 @@ def until_asked(opencode: OpenCode, number: int) -> Asked:
 
 
 def until_watched(opencode: OpenCode) -> None:
-    """Wait until a process watches the idle session."""
+    """Wait until a process of Outlive watches the idle session."""
     wait_until(lambda: list(opencode.bench.state.glob("*/hooks/*.watch")), "the watcher")
 
 
@@ -54,9 +54,9 @@ def until_watched(opencode: OpenCode) -> None:
 
 
 def test_session_ends_after_one_prompt_and_can_be_continued(opencode: OpenCode) -> None:
-    """A session of one prompt ends, and another process can continue it.
+    """A session that answered one prompt ends, and another process can continue it.
 
-    The client offers Outlive's skill to the model, and the task belongs to the project.
+    Outlive's skill is offered to the model, and the task belongs to the project.
     """
     opencode.configure()
     opencode.install()
@@ -80,9 +80,10 @@ def test_session_ends_after_one_prompt_and_can_be_continued(opencode: OpenCode) 
 
 
 def test_text_before_a_tool_is_not_the_end_of_a_turn(opencode: OpenCode, tmp_path: Path) -> None:
-    """If the model writes text and then calls a tool, the turn goes on, and the hook that waits for tasks is ended.
+    """If the model writes text and then calls a tool, the turn goes on.
 
-    In the API of Anthropic, the text is complete before the client knows the tool call.
+    In the API of Anthropic, the text arrives before the tool call, and looks like the end of a turn. The hook has
+    started to wait for tasks by then, and is ended.
     """
     opencode.configure(dialect="anthropic")
     opencode.install()
@@ -108,9 +109,9 @@ def test_text_before_a_tool_is_not_the_end_of_a_turn(opencode: OpenCode, tmp_pat
 
 
 def test_ending_in_the_history_is_not_repeated_after_a_kill(opencode: OpenCode) -> None:
-    """If a killed client's history has the ending, the ending is not reported again.
+    """If the history of a killed client contains the ending, the ending is not reported again after the kill.
 
-    The client was killed before it acknowledged the notice.
+    The client was killed before it could confirm that the ending was delivered.
     """
     opencode.configure()
     opencode.install()
@@ -165,10 +166,7 @@ def test_new_session_learns_of_the_running_task_of_a_killed_session(opencode: Op
 
 
 def test_hand_off_names_a_sub_agent_that_died_with_its_client(opencode: OpenCode) -> None:
-    """The hand-off names a sub-agent that died with its client.
-
-    The outcome of the sub-agent is unknown. Its task belongs to the session.
-    """
+    """If a sub-agent died with its client, the session's hand-off names it, with an unknown outcome."""
     opencode.configure()
     opencode.install()
     prompt = {"description": "look around", "prompt": "look below", "subagent_type": "general"}
@@ -280,7 +278,10 @@ def test_interrupted_session_is_not_woken(opencode: OpenCode, tmp_path: Path) ->
 
 
 def test_compacted_session_gets_one_hand_off(opencode: OpenCode, tmp_path: Path) -> None:
-    """A compacted session gets one hand-off, because the summary may lack facts about tasks."""
+    """After OpenCode has compacted the history of a session, the session gets one hand-off.
+
+    The summary may omit the tasks.
+    """
     opencode.configure()
     opencode.install()
     go = tmp_path / "go"
@@ -350,7 +351,7 @@ def test_end_of_a_session_does_not_end_the_tasks_of_another_one(opencode: OpenCo
 def test_opencode_works_when_the_interpreter_of_the_plugin_is_missing_or_replaced(
     opencode: OpenCode, program: str
 ) -> None:
-    """If the plugin's interpreter is missing or replaced, the client works as it does without Outlive."""
+    """If the plugin's Python interpreter is missing or replaced, OpenCode works as it does without Outlive."""
     file = opencode.configure()
     opencode.install()
     plugin = file.parent / "plugin/outlive.js"

@@ -1,6 +1,6 @@
 """Child sessions in the store of the real OpenCode, offline.
 
-Two servers share the store, as two windows of one user do. One server runs the child session, and the other server
+Two servers share the store, as two clients of one user do. One server runs the child session, and the other server
 deletes it.
 """
 
@@ -19,13 +19,13 @@ from tests.clients.test_opencode import until_asked
 from tests.support import wait_until
 
 if TYPE_CHECKING:
-    from tests.clients.rig import OpenCode, Server
+    from tests.clients.rigs.opencode import OpenCode, Server
 
 GRACE_S = 1.5
 
 
 class Delegation:
-    """An idle session that has launched a child session in OpenCode's background."""
+    """An idle session whose child session runs in the background of OpenCode."""
 
     def __init__(self, opencode: OpenCode) -> None:
         self.opencode = opencode
@@ -43,7 +43,7 @@ class Delegation:
 
     @staticmethod
     def answer(asked: Asked) -> list[Reply]:
-        """Answer requests of the parent session at once, and never answer the child session."""
+        """Reply at once to requests of the parent session, and never reply to requests of the child session."""
         if "look below" in asked.all and "delegate it" not in asked.all:
             return [Hang(600)]
         prompt = {"description": "look around", "prompt": "look below", "subagent_type": "general", "background": True}
@@ -56,15 +56,15 @@ class Delegation:
         return str(found["id"])
 
     def gate(self) -> Any:
-        """Return the JSON answer of the parent session's gate."""
+        """Return the JSON document of `outlive gate` for the parent session."""
         return self.opencode.bench.json("gate", "--session", self.session)
 
     def states(self) -> list[str]:
-        """Return the states of the child sessions in the answer of the parent session's gate."""
+        """Return the states of the child sessions, as `outlive gate` shows them for the parent session."""
         return [one["state"] for one in self.gate()["children"]]
 
     def sights(self) -> set[str]:
-        """Return the results of the checks that did not find the child session, from the trace."""
+        """Return, from the trace, the outcome of each check that did not find the child session."""
         lines = "".join(path.read_text() for path in Path(self.opencode.bench.home.traces).iterdir()).splitlines()
         return {each["sight"] for each in map(json.loads, lines) if each["decision"] == "child session not seen"}
 
@@ -90,8 +90,8 @@ def other_window(delegation: Delegation) -> Server:
 def test_gate_allows_a_stop_when_another_process_deleted_the_child_session(delegation: Delegation) -> None:
     """If another process deletes a child session, the child session is unknown, and lost after the grace period.
 
-    The loss is reported once, and the gate then allows a stop. The process that runs the child session gets no event
-    about the deletion. Without checks, the child session would count as running for ever.
+    The loss is reported once, and then the gate allows the parent session to stop. The process that runs the child
+    session is not told of the deletion, so only checks of the store can find it.
     """
     child = delegation.child
     answer = delegation.gate()
@@ -114,10 +114,10 @@ def test_gate_allows_a_stop_when_another_process_deleted_the_child_session(deleg
 
 
 def test_gate_allows_a_stop_when_the_store_of_a_child_session_is_unreadable(delegation: Delegation) -> None:
-    """If the store cannot be read, the gate waits longer than usual and then allows a stop.
+    """If the store of child sessions cannot be read, the gate waits longer than usual and then allows a stop.
 
-    Failed checks do not prove that the child session is gone. When the store can be read again, the child session is
-    running again.
+    Failed checks do not prove that the child session is gone. When the store can be read again, the child session
+    counts as running again.
     """
     child = delegation.child
     store = delegation.opencode.home / ".local/share/opencode/opencode.db"
@@ -140,7 +140,7 @@ def test_gate_allows_a_stop_when_the_store_of_a_child_session_is_unreadable(dele
 
 
 def test_child_session_that_its_own_server_deletes_has_ended(delegation: Delegation) -> None:
-    """If the server that runs a child session deletes it, the child session has ended and is not lost.
+    """If the server that runs a child session deletes it, the child session counts as ended, and not as lost.
 
     OpenCode ends the turn of the child session before the deletion, and informs the parent session itself.
     """

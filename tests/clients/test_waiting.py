@@ -1,7 +1,7 @@
-"""The cost of waiting, counted in the model requests of a session with one task.
+"""The number of model requests that a session with one task needs, for every client and mode.
 
-The tests cover every client and mode. For the launch, a session needs two requests: one calls the tool, and one reads
-the tool's result. A third request reads the ending. No client sends a request while the task runs.
+For the launch, a session needs two requests: one calls the tool, and one reads the tool's result. A third request reads
+the ending. No client sends a request while the task runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.clients.rig import Claude, Codex, Gemini, OpenClaw, OpenCode, Rig
+    from tests.clients.rig import Rig
+    from tests.clients.rigs.claude import Claude
+    from tests.clients.rigs.codex import Codex
+    from tests.clients.rigs.gemini import Gemini
+    from tests.clients.rigs.openclaw import OpenClaw
+    from tests.clients.rigs.opencode import OpenCode
 
 LONG_S = int(os.environ.get("OUTLIVE_TEST_LONG_WAIT_S", "60"))
 DURATIONS = {"short": "5", "long": str(LONG_S), "never": "3600"}
@@ -74,9 +79,9 @@ def cases(rig: Rig) -> dict[str, Case]:
 
 @pytest.fixture
 def record() -> Callable[[str], None]:
-    """Return a function that adds a line to the file named by OUTLIVE_TEST_REQUESTS.
+    """Return a function that adds one line to the file named by OUTLIVE_TEST_REQUESTS, which `make bench` reads.
 
-    `make bench` reads the file. Each line has the number of requests and the number of characters.
+    The line has the number of requests and the number of their characters.
     """
 
     def add(line: str) -> None:
@@ -88,9 +93,9 @@ def record() -> Callable[[str], None]:
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Wait for a condition, up to the time that the long task may take.
+    """Wait for a condition, at most as long as the long task may run.
 
-    Several clients that start at the same time are slow to start.
+    Clients that start at the same time start slowly.
     """
     until = time.monotonic() + PATIENCE_S
     while not condition():
@@ -150,7 +155,7 @@ def test_gemini_without_a_terminal_waits_for_its_task(gemini: Gemini) -> None:
 
 
 def test_gemini_at_a_terminal_waits_when_its_options_are_one_word(gemini: Gemini) -> None:
-    """Gemini CLI with `-yp` waits for its task, although it has a terminal.
+    """Gemini CLI with the option `-yp` waits for its task even in a terminal.
 
     With this option, the client exits after one turn.
     """
@@ -165,7 +170,7 @@ def test_gemini_at_a_terminal_waits_when_its_options_are_one_word(gemini: Gemini
 def test_claude_waits_when_it_reads_its_prompt_from_a_file(claude: Claude, tmp_path: Path) -> None:
     """Claude Code waits for its task if it reads its prompts from a file.
 
-    No person adds a prompt to the file, so the client exits after the last prompt.
+    Nobody can add a prompt later, so the client exits after the last prompt.
     """
     claude.configure()
     claude.install()
@@ -180,10 +185,7 @@ def test_claude_waits_when_it_reads_its_prompt_from_a_file(claude: Claude, tmp_p
 
 
 def test_opencode_waits_when_options_stand_before_its_command(opencode: OpenCode) -> None:
-    """OpenCode waits for its task if options stand before its command.
-
-    The hook must not take the value of an option for the command.
-    """
+    """OpenCode waits for its task even if options stand before its command, as in `opencode --log-level ERROR run`."""
     opencode.configure()
     opencode.install()
     case = cases(opencode)["short"]
@@ -256,7 +258,7 @@ def check_terminal(rig: Rig, *words: str) -> None:
 def test_claude_at_a_terminal_answers_at_once_when_a_headless_client_started_it(claude: Claude) -> None:
     """Claude Code at a terminal answers at once, even if a headless client started it.
 
-    It has inherited the environment variable that marks a headless client.
+    It has then inherited the environment variable that marks a headless client.
     """
     claude.configure()
     claude.install()
@@ -265,9 +267,9 @@ def test_claude_at_a_terminal_answers_at_once_when_a_headless_client_started_it(
 
 
 def test_codex_at_a_terminal_answers_at_once_when_a_profile_has_the_name_of_a_command(codex: Codex) -> None:
-    """Codex at a terminal answers at once, even if its profile has the name `review`.
+    """Codex at a terminal answers at once, even if its profile is called `review`.
 
-    The hook must not take the name of the profile for the command `review`.
+    `review` is also a command of Codex, which would run without a terminal.
     """
     codex.configure().with_name("review.config.toml").write_text('model = "scripted"\n')
     codex.install()

@@ -1,7 +1,7 @@
-"""The ledgers that must keep the contract.
+"""The ledgers that must keep the contract. Every conformance test runs with each ledger.
 
-Every conformance test runs with each ledger. A new kind of ledger needs one line in `STORES`: a function that creates a
-store in an empty directory, and returns a function that opens it.
+A new kind of ledger needs one entry in `STORES`: a function that creates a store in an empty directory. This function
+returns another function, which opens the store.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def store_factory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 @pytest.fixture
 def ledger_factory(store_factory: StoreFactory) -> LedgerFactory:
-    """Return a function that opens one store as often as a test needs."""
+    """Return a function that opens the same store at each call."""
     return store_factory()
 
 

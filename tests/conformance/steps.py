@@ -1,4 +1,4 @@
-"""Steps that the tests of ledgers share, named after the state of the task."""
+"""Steps that the tests of ledgers share. Each step is named after the state in which it leaves a task."""
 
 from __future__ import annotations
 
@@ -45,10 +45,7 @@ def settlement(asked: Launch, evidence: Evidence | None = None, number: int = 1,
 
 
 def read_result(ledger: Ledger, id_: str, session: str | None) -> int:
-    """Read the result of a task for a session.
-
-    Returns the number of notices that were acknowledged by reading the result.
-    """
+    """Read the result of a task for a session, and return how many notices this acknowledged."""
     assert isinstance(ledger, SqliteLedger)
     with ledger.write():
         project = current(ledger, id_).launch.project

@@ -1,4 +1,4 @@
-"""The invariants of endings hold after every step of any sequence of writes."""
+"""Each ended attempt has one notice and one deletion date, in whatever order processes write to the ledger."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Expected:
-    """The expected content of the ledger for one task."""
+    """The values that the ledger must have for one task."""
 
     def __init__(self, asked: Launch) -> None:
         self.launch = asked
@@ -51,7 +51,7 @@ class Expected:
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Calls by launchers, keepers, reconcilers and readers, in any order."""
+    """Calls by all kinds of processes that use the ledger, in any order."""
 
     tasks: Bundle[str] = Bundle("tasks")
 
@@ -108,7 +108,7 @@ class AnyOrder(RuleBasedStateMachine):
         task = self._expected[id_]
         number = len(task.states) if newest else 1
         if task.states[number - 1] == "queued" and evidence.kind in ("exited", "signalled"):
-            return  # a command that never ran cannot have exited
+            return  # A command that was never started cannot have exited.
         planned = plan_settlement(
             task.launch,
             number,
@@ -128,7 +128,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(id_=tasks)
     def hear_late(self, id_: str) -> None:
-        """Add the exit of the first attempt as evidence, in any state of the attempt."""
+        """Add the exit of the first attempt as evidence, whatever the attempt's state is."""
         task = self._expected[id_]
         self._ledger.add_evidence(id_, 1, exited(7), self._now())
         task.evidence += 1
@@ -161,10 +161,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def the_ledger_says_what_happened(self) -> None:
-        """Check that attempts, states and conditions are those of the model.
-
-        No evidence may be lost.
-        """
+        """Check that attempts, states, conditions and evidence are those of the model."""
         live = {id_ for id_, task in self._expected.items() if task.states[-1] in LIVE}
         assert {task.id for task in self._ledger.unsettled()} == live
         for id_, expected in self._expected.items():
@@ -213,7 +210,7 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 def test_any_order_of_writes_keeps_every_ending_whole(store_factory: StoreFactory) -> None:
-    """Only `settle` ends an attempt, and each ended attempt has exactly one notice and one deletion date."""
+    """In whatever order processes write, each ended attempt has exactly one notice and one deletion date."""
 
     class WithAStore(AnyOrder):
         def __init__(self) -> None:

@@ -48,7 +48,10 @@ def failed(ledger: SqliteLedger, id_: str = ID) -> None:
 
 
 def test_recorded_paths_are_found_by_path_and_by_directory(ledger: SqliteLedger) -> None:
-    """Each path is returned as it was recorded, even if its name is not UTF-8."""
+    """`at` returns the recorded paths with the given names, and `below` those inside a directory.
+
+    A name need not be UTF-8.
+    """
     failed(ledger)
     paths = [left("/p/a"), left("/p/b/\udcff"), left("/pp")]
     LeftOpenPaths(ledger).record(ID, 1, paths)
@@ -60,7 +63,7 @@ def test_recorded_paths_are_found_by_path_and_by_directory(ledger: SqliteLedger)
 
 
 def test_paths_are_not_recorded_unless_the_newest_attempt_has_ended(ledger: SqliteLedger) -> None:
-    """Paths of an attempt that runs, or that was retried since, are not written."""
+    """`record` writes no path for an attempt that still runs or that has been retried."""
     running(ledger)
     LeftOpenPaths(ledger).record(ID, 1, [left("/p/a")])
     assert LeftOpenPaths(ledger).count(ID) == 0
@@ -71,7 +74,10 @@ def test_paths_are_not_recorded_unless_the_newest_attempt_has_ended(ledger: Sqli
 
 
 def test_failed_task_counts_as_known_when_its_paths_are_recorded(ledger: SqliteLedger) -> None:
-    """Even an empty list of paths makes a failed task known. A task that succeeded is not returned."""
+    """A failed task counts as known once its paths were recorded, even if it left none.
+
+    A successful task is not returned.
+    """
     failed(ledger)
     failed(ledger, OTHER)
     ended(ledger, "t7k2m9q6")
@@ -83,7 +89,7 @@ def test_failed_task_counts_as_known_when_its_paths_are_recorded(ledger: SqliteL
 
 
 def test_path_belongs_to_the_task_that_began_to_change_it_last(ledger: SqliteLedger) -> None:
-    """If two tasks left the same path changed, the earlier task's entry is removed."""
+    """If two tasks left the same path changed, only the task that began to change it later has an entry."""
     failed(ledger)
     failed(ledger, OTHER)
     LeftOpenPaths(ledger).record(ID, 1, [left("/p/a", 1), left("/p/b", 1)])
@@ -93,7 +99,10 @@ def test_path_belongs_to_the_task_that_began_to_change_it_last(ledger: SqliteLed
 
 
 def test_paths_are_forgotten_when_they_are_restored_or_old(ledger: SqliteLedger) -> None:
-    """`restore` deletes only the row of the restored path. `forget` deletes all rows of tasks that ended earlier."""
+    """`restore` deletes only the given paths of a task.
+
+    `forget` deletes all paths of tasks that ended before a given time.
+    """
     failed(ledger)
     LeftOpenPaths(ledger).record(ID, 1, [left("/p/a"), left("/p/b"), left("/p/c")])
     LeftOpenPaths(ledger).restore(ID, [left("/p/a")])

@@ -1,4 +1,4 @@
-"""The contract of the queue: tickets, and the attempts ahead of a queued one."""
+"""The contract of the queue: each attempt has a place in it, and waits for the attempts ahead of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _ahead(ledger: SqliteLedger, task: str) -> list[str]:
 
 
 def test_queue_is_in_the_order_of_recording(ledger: SqliteLedger) -> None:
-    """Running attempts with earlier tickets count as ahead. Ended attempts and attempts with other claims do not."""
+    """Attempts that were recorded earlier are ahead of an attempt if they need the same lock and have not ended."""
     for name in ("tfirst", "tsecond", "tthird"):
         enqueued(ledger, name, claims=LOCK)
     enqueued(ledger, "tother", claims=(Claim(name="lock:other", room=1),))
@@ -41,7 +41,10 @@ def test_queue_is_in_the_order_of_recording(ledger: SqliteLedger) -> None:
 
 
 def test_dependent_attempt_is_queued_behind_those_recorded_before_it_joins(ledger: SqliteLedger) -> None:
-    """An attempt that has not joined the queue yet blocks no other attempt. Joining twice changes nothing."""
+    """A task that waits for another task blocks nobody. When it may start, it joins the queue at the end.
+
+    Joining a second time changes nothing.
+    """
     running(ledger, "tdep2222")
     enqueued(ledger, "tearly", after=(Dependency(task="tdep2222"),), claims=LOCK)
     enqueued(ledger, "tlate222", claims=LOCK)
@@ -55,7 +58,10 @@ def test_dependent_attempt_is_queued_behind_those_recorded_before_it_joins(ledge
 
 
 def test_obstacles_name_failed_and_missing_dependencies(ledger: SqliteLedger) -> None:
-    """A failed dependency is named with its state, unless any ending suffices. A deleted dependency is `gone`."""
+    """An attempt's obstacles include each dependency that failed, and each that was deleted, which is called `gone`.
+
+    A failed dependency is no obstacle if the attempt accepts any ending.
+    """
     running(ledger, "tbad2222")
     ledger.settle(settlement(launch(id="tbad2222"), exited(3)))
     enqueued(ledger, "tstrict", after=(Dependency(task="tbad2222"), Dependency(task="tnone222")))
@@ -68,7 +74,10 @@ def test_obstacles_name_failed_and_missing_dependencies(ledger: SqliteLedger) ->
 
 
 def test_retried_attempt_joins_the_queue_at_its_end(ledger: SqliteLedger) -> None:
-    """`settle` records the ending and the next attempt in one step, so the task never looks ended in between."""
+    """A retried attempt joins the queue at its end when its delay is over. Until then it is not in the queue.
+
+    `settle` records the ending and the next attempt in one step, so the task never looks ended in between.
+    """
     asked = running(ledger, "tretry", claims=LOCK, retries=1)
     enqueued(ledger, "tnext222", claims=LOCK)
     again = attempt(2, created_at=NOW + 3 * SECOND, not_before=NOW + 4 * SECOND, automatic=True)
@@ -88,7 +97,10 @@ def test_retried_attempt_joins_the_queue_at_its_end(ledger: SqliteLedger) -> Non
 
 
 def test_ledger_refuses_a_task_when_the_maximum_is_queued(ledger: SqliteLedger) -> None:
-    """The refused task is not recorded. A task that starts at once is still accepted."""
+    """If the maximum number of tasks is queued, a further task is refused and not recorded.
+
+    A task that need not queue is still accepted.
+    """
     for number in range(MOST_WAITING):
         enqueued(ledger, f"t{number:07d}")
     with pytest.raises(TooManyWaiting):

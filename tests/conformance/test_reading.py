@@ -1,4 +1,4 @@
-"""The contract of a ledger's read methods, one test for each sentence."""
+"""The contract of the ledger's methods that read. Each sentence of the contract has a test."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def test_with_key_finds_a_task_by_project_and_key(ledger: Ledger) -> None:
 
 
 def test_matching_returns_ids_newest_first_up_to_the_limit(ledger: Ledger) -> None:
-    """The newest id is the one recorded last. With a limit of two, a caller learns whether a prefix is ambiguous."""
+    """`matching` returns the ids that begin with a prefix, the last recorded first.
+
+    With a limit of two, the caller learns whether the prefix is ambiguous.
+    """
     for id_ in ("tabcdef2", "tabzzzz9", "tabcdef1", "tbcdfghj"):
         enqueued(ledger, id_)
     assert list(ledger.matching("tab", 10)) == ["tabcdef1", "tabzzzz9", "tabcdef2"]
@@ -58,7 +61,7 @@ def test_matching_returns_ids_newest_first_up_to_the_limit(ledger: Ledger) -> No
 
 
 def test_tasks_are_ordered_by_recording_when_clocks_disagree(ledger: Ledger) -> None:
-    """The creation times of the tasks do not affect the order."""
+    """Tasks are returned in the order in which they were recorded, even if their creation times have another order."""
     hours = {"taaaaaa1": 0, "taaaaaa2": -5, "taaaaaa3": 7, "taaaaaa4": -9, "taaaaaa5": 0}
     for id_, hour in hours.items():
         enqueued(ledger, id_, created_at=NOW + timedelta(hours=hour))
@@ -76,7 +79,7 @@ def test_order_of_tasks_is_unchanged_by_a_retry(ledger: Ledger) -> None:
 
 
 def test_selection_is_narrowed_by_every_given_field(ledger: Ledger) -> None:
-    """Project, session, group, states and time each exclude tasks, alone and combined."""
+    """A selection by project, session, group, state or time excludes all other tasks. The fields can be combined."""
     ended(ledger, "taaaaaa1", project="/a", session="s-1", group="g")
     running(ledger, "taaaaaa2", project="/a", session="s-2", group="g")
     enqueued(ledger, "taaaaaa3", project="/b", session="s-1")
@@ -95,7 +98,7 @@ def test_selection_is_narrowed_by_every_given_field(ledger: Ledger) -> None:
 
 
 def test_selection_by_state_compares_the_newest_attempt(ledger: Ledger) -> None:
-    """A task whose first attempt failed and whose second attempt runs is selected as running only."""
+    """A selection by state compares the state of a task's newest attempt only."""
     ended(ledger, evidence=exited(1))
     assert selected(ledger, states=("failed",)) == [ID]
     ledger.add_attempt(ID, attempt(2))
@@ -119,7 +122,7 @@ def test_selected_tasks_have_all_their_attempts(ledger: Ledger) -> None:
 
 
 def test_newest_leaves_out_tasks_that_had_ended_before_the_moment(ledger: Ledger) -> None:
-    """Live tasks and tasks that ended later are returned, the last recorded first."""
+    """`newest` returns live tasks, and tasks that ended after the given time. The last recorded task comes first."""
     ended(ledger, "taaaaaa1", evidence=exited(at=NOW + SECOND))
     ended(ledger, "taaaaaa2", evidence=exited(at=NOW + 9 * SECOND))
     running(ledger, "taaaaaa3")
@@ -128,7 +131,10 @@ def test_newest_leaves_out_tasks_that_had_ended_before_the_moment(ledger: Ledger
 
 
 def test_newest_counts_tasks_of_the_project_before_it_leaves_any_out(ledger: Ledger) -> None:
-    """The limit counts tasks that had ended before the time, so an older task does not take their place."""
+    """The limit of `newest` also counts tasks that are left out, because they ended too early.
+
+    No older task replaces them.
+    """
     running(ledger, "taaaaaa1", project="/a")
     ended(ledger, "taaaaaa2", project="/a")
     running(ledger, "taaaaaa3", project="/b")
@@ -168,7 +174,10 @@ def test_unsettled_returns_tasks_whose_newest_attempt_has_not_ended(ledger: Ledg
 
 
 def test_history_lists_moves_evidence_and_notices_oldest_first(ledger: Ledger) -> None:
-    """The history of two attempts includes evidence that came after the first one had ended."""
+    """The history of a task has its moves, evidence and notices, oldest first.
+
+    It includes evidence that came after the first attempt had ended.
+    """
     asked = ended(ledger, evidence=vanished())
     ledger.settle(settlement(asked, exited(5), settled_at=NOW + 4 * SECOND))
     ledger.add_attempt(ID, attempt(2, created_at=NOW + 5 * SECOND))
@@ -232,7 +241,10 @@ def test_names_are_returned_byte_for_byte(ledger: Ledger, name: str) -> None:
 
 
 def test_keys_differ_when_only_bytes_outside_utf8_differ(ledger: Ledger) -> None:
-    """Bytes that are not UTF-8 are not replaced by U+FFFD, so three keys belong to three tasks."""
+    """Three keys that differ only in bytes outside of UTF-8 belong to three tasks.
+
+    So such bytes must not be replaced by U+FFFD.
+    """
     enqueued(ledger, "taaaaaa1", key="\udcff")
     enqueued(ledger, "taaaaaa2", key="\udcfe")
     enqueued(ledger, "taaaaaa3", key="\ufffd")

@@ -85,7 +85,7 @@ def test_resume_returns_false_when_the_ledger_was_replaced(path: str, meanwhile:
 
 
 def test_resumed_ledger_sees_the_writes_of_other_processes(path: str) -> None:
-    """A task that another connection has recorded while the ledger rested is found."""
+    """A ledger that is used again shows a task that another connection recorded while it was not in use."""
     ledger = SqliteLedger(path, NOW)
     ledger.get_ready_to_settle()
     ledger.rest()
@@ -97,7 +97,10 @@ def test_resumed_ledger_sees_the_writes_of_other_processes(path: str) -> None:
 
 
 def test_settle_compiles_no_statement_after_getting_ready(path: str) -> None:
-    """`get_ready_to_settle` compiles the statements of `settle` without executing them."""
+    """After `get_ready_to_settle`, a call of `settle` compiles no SQL statement.
+
+    `get_ready_to_settle` changes no data.
+    """
     with SqliteLedger(path, NOW) as ledger:
         asked = running(ledger)
     with SqliteLedger(path, NOW) as ledger:
@@ -111,7 +114,10 @@ def test_settle_compiles_no_statement_after_getting_ready(path: str) -> None:
 
 
 def test_resting_ledger_blocks_no_writer_and_no_checkpoint(path: str) -> None:
-    """A resting ledger holds no lock, because its keeper may rest for days or be stopped."""
+    """A ledger that is open and not in use holds no lock, so it blocks neither a writer nor a checkpoint.
+
+    A keeper may keep such a ledger open for days.
+    """
     ledger = SqliteLedger(path, NOW)
     ledger.get_ready_to_settle()
     ledger.rest()
@@ -124,7 +130,10 @@ def test_resting_ledger_blocks_no_writer_and_no_checkpoint(path: str) -> None:
 
 
 def test_long_log_is_checkpointed_before_a_rest(path: str) -> None:
-    """The log stays short over sixty uses. A write after such a checkpoint still waits for other writers."""
+    """The write-ahead log stays short over sixty uses, because the ledger copies it into the file when a use ends.
+
+    A write after this still waits for other writers.
+    """
     resting = KeptOpenLedger(path)
     for number in range(60):
         with resting.use(NOW) as ledger:
@@ -139,7 +148,7 @@ def test_long_log_is_checkpointed_before_a_rest(path: str) -> None:
 
 
 def test_kept_ledger_is_opened_once_and_takes_the_time_of_each_use(path: str) -> None:
-    """The second use gets the same connection, and records a new session with the time of that use."""
+    """A second use of a kept ledger gets the same connection. A new session is recorded with the time of this use."""
     resting = KeptOpenLedger(path)
     with resting.use(NOW) as first:
         pass
@@ -151,7 +160,7 @@ def test_kept_ledger_is_opened_once_and_takes_the_time_of_each_use(path: str) ->
 
 
 def test_kept_ledger_is_opened_anew_after_an_error(path: str) -> None:
-    """A use that ended with an error closes the connection, which may be in an unknown state."""
+    """If a use ended with an error, the next use opens a new connection. The old one may be in an unknown state."""
     resting = KeptOpenLedger(path)
     with pytest.raises(ZeroDivisionError), resting.use(NOW) as first:
         raise ZeroDivisionError
@@ -161,7 +170,7 @@ def test_kept_ledger_is_opened_anew_after_an_error(path: str) -> None:
 
 
 def test_one_ledger_is_kept_when_threads_open_several(path: str) -> None:
-    """Only one ledger stays open when threads open several, so many threads leave no more files open than one."""
+    """If threads open several ledgers, only one of them stays open afterwards."""
     before = len(fork_safety._resting)
     resting = KeptOpenLedger(path)
     first, second = resting.take(NOW), resting.take(NOW)
@@ -200,7 +209,7 @@ def _interrupted_when_resumed(ledger: SqliteLedger) -> None:
 def test_ledger_is_released_when_closing_or_resuming_is_interrupted(
     path: str, interrupted: Callable[[SqliteLedger], None]
 ) -> None:
-    """The interrupted call releases the ledger.
+    """If closing or resuming a ledger is interrupted, its lock is released.
 
     Otherwise, other threads and forks would wait forever for the interrupted thread.
     """
@@ -238,7 +247,10 @@ def test_shared_connection_serves_all_uses(hurried: str) -> None:
 
 
 def test_process_that_keeps_the_ledger_open_waits_for_locks_as_usual(path: str) -> None:
-    """`keep_open` shares one connection as `hurry` does, but does not shorten the waits for other processes."""
+    """`keep_open` lets all uses share one connection, as `hurry` does.
+
+    But only `hurry` shortens the waits for locks.
+    """
     keep_open()
     try:
         with SqliteLedger(path, NOW) as first:
@@ -266,7 +278,7 @@ def test_shared_connection_is_reopened_when_the_ledger_is_replaced(
 def test_shared_connection_refuses_a_ledger_that_is_newer_or_damaged(
     hurried: str, meanwhile: Callable[[str], None], error: type[Exception]
 ) -> None:
-    """The error is the same as for a process that opens the ledger for the first time."""
+    """A newer or damaged ledger raises the same error on a shared connection as on a new one."""
     with SqliteLedger(hurried, NOW):
         pass
     meanwhile(hurried)
@@ -275,7 +287,7 @@ def test_shared_connection_refuses_a_ledger_that_is_newer_or_damaged(
 
 
 def test_shared_connection_is_reopened_after_an_error(hurried: str) -> None:
-    """The connection is closed after its last use, because the error may have left it in an unknown state."""
+    """If a use ended with an error, the shared connection is closed. It may be in an unknown state."""
     with SqliteLedger(hurried, NOW) as outer:
         with pytest.raises(ZeroDivisionError), SqliteLedger(hurried, NOW):
             raise ZeroDivisionError
@@ -286,7 +298,7 @@ def test_shared_connection_is_reopened_after_an_error(hurried: str) -> None:
 
 
 def test_shared_connection_writes_durably_after_a_hasty_use(hurried: str) -> None:
-    """`be_hasty` lowers the durability of one use. Later uses of the connection write durably."""
+    """After a use with `be_hasty`, which may lose its writes in a power failure, later uses write durably again."""
     with SqliteLedger(hurried, NOW) as hasty:
         hasty.be_hasty()
     with SqliteLedger(hurried, NOW) as later:
@@ -295,7 +307,7 @@ def test_shared_connection_writes_durably_after_a_hasty_use(hurried: str) -> Non
 
 
 def test_fork_closes_the_shared_connection(hurried: str) -> None:
-    """`hurry` does not apply to the child, which opens the ledger for each use. The parent opens a new connection."""
+    """After a fork, the child opens the ledger for each use, and the parent opens a new shared connection."""
     with SqliteLedger(hurried, NOW) as before:
         pass
     child = os.fork()
@@ -312,8 +324,5 @@ def test_fork_closes_the_shared_connection(hurried: str) -> None:
 
 
 def _open_fds() -> list[str]:
-    """Return the open descriptors of this process.
-
-    The descriptor that lists them is left out.
-    """
+    """Return the open file descriptors of this process, without the one that is used to list them."""
     return [fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")]

@@ -1,18 +1,15 @@
 """A model of sessions, notices and recipients, compared with the ledger.
 
-Each ending must be presented to its recipient once, in whatever order sessions begin, continue and end. The model uses
-neither SQL nor locks. It has a list of notices, a plain search for recipients, and for each session a list of its
-heirs, which have replaced the session or were forked from it. Only the kernel's answers about processes are simulated.
+Each ending must be presented to its recipient once, in whatever order sessions begin, continue and end. Only the
+kernel's answers about processes are simulated.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import tempfile
 from datetime import timedelta
-from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -35,33 +32,29 @@ from outlive.bundle.home import Home
 from outlive.bundle.lease import Lease
 from outlive.domain.errors import UserError
 from outlive.domain.sessions.session import SOURCES, SessionStart
-from outlive.domain.tasks.evidence import Intent
 from outlive.domain.tasks.lifecycle import LIVE
 from outlive.domain.tasks.settlement import plan_settlement, told_as_retrying
 from outlive.ledger.notices import Notices
 from outlive.ledger.sessions import Sessions
 from outlive.ledger.sqlite import SqliteLedger
-from outlive.linux.syscalls import boot_id, pid_namespace
+from outlive.linux.syscalls import boot_id
 from outlive.service.notices import inbox
 from outlive.service.sessions import lineage
-from tests.unit.values import NOW, SECOND, attempt, exited, launch, vanished
+from tests.conformance.empty_ledger import FAST_PLACE, empty_ledger
+from tests.conformance.session_model import ENDINGS, MINTED, Talk, Teller, Word, Work, World
+from tests.unit.values import NOW, SECOND, attempt, launch
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from outlive.domain.sessions.session import Source
-    from outlive.domain.tasks.evidence import Evidence
-    from outlive.domain.tasks.task import Launch, Notify
+    from outlive.domain.tasks.task import Notify
     from outlive.linux.processes import Identity
 
     How = Literal["boundary", "turn", "follower"]
 
-# Use memory where possible. The test makes hundreds of ledgers, and each step would wait for the disk.
-_place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - mkdtemp makes the names in it
-MINTED = "0b8f6b1e-6a4c-4d1b-9d6e-2f3a"  # a client generates such an id, which means the same session in every project
 NAMES = ("a", "b", "c", MINTED, "d", "e")
 PROJECTS = ("/p", "/q")
-_HERE = f"{boot_id()} {pid_namespace()}"
 names = st.sampled_from(NAMES)
 projects = st.sampled_from((PROJECTS[0], PROJECTS[0], *PROJECTS))
 endings = st.sampled_from(("succeeded", "failed", "cancelled", "lost"))
@@ -69,261 +62,10 @@ launched = st.lists(st.sampled_from(("succeeded", "failed", "lost", None)), min_
 fates = st.sampled_from(("presents", "presents", "dies", "fails", "was heard"))
 transcripts = st.sampled_from(("/t", "/t", None))
 pids = st.none() | st.integers(1, 3)
-ENDINGS: dict[str, tuple[Evidence, Intent | None]] = {
-    "succeeded": (exited(0), None),
-    "failed": (exited(1), None),
-    "cancelled": (exited(1), Intent(kind="cancel", at=NOW)),
-    "lost": (vanished(), None),
-}
-
-
-class Talk:
-    """A session of the model."""
-
-    def __init__(self, name: str, project: str) -> None:
-        self.name = name
-        self.project = project
-        self.successors: list[Talk] = []
-        self.forks: list[Talk] = []
-        self.parent: Talk | None = None
-        self.boundary = 0
-        self.begun_at: int | None = None  # None after an action of the session
-        self.is_told = False
-        self.is_ended = False
-        self.clues: dict[str, str | None] = dict.fromkeys(("source", "client", "process", "transcript", "terminal"))
-
-    @property
-    def heirs(self) -> list[Talk]:
-        """The sessions that replaced this session, then the sessions that were forked from it."""
-        return [*self.successors, *self.forks]
-
-    def __repr__(self) -> str:
-        return f"{self.name}@{self.project}"
-
-
-class Work:
-    """A task of the model."""
-
-    def __init__(self, asked: Launch, origin: Talk | None) -> None:
-        self.launch = asked
-        self.origin = origin
-        self.states = ["running"]
-        self.shown: list[Talk] = []
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether the launcher asked for a notice of the task's present state."""
-        policy, state = self.launch.notify, self.states[-1]
-        return {"all": True, "end": True, "output": True, "failure": state != "succeeded", "never": False}[policy]
-
-
-class Word:
-    """A notice of the model."""
-
-    def __init__(self, work: Work, kind: str, *, is_wanted: bool) -> None:
-        self.work = work
-        self.kind = kind
-        self.attempt = len(work.states)
-        self.state = "pending" if is_wanted else "dismissed"
-        self.tries = 0
-        self.teller: Teller | None = None
-        self.presented_to: Talk | None = None
-
-    @property
-    def id(self) -> str:
-        """The id of the notice in the ledger."""
-        return f"n{self.work.launch.id}{self.attempt:02}{self.kind.replace('_', '')}"
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the notice is neither acknowledged nor dismissed."""
-        return self.state not in ("acked", "dismissed")
-
-    def close(self, state: str) -> None:
-        """Close the notice in the given state if it is open."""
-        if self.is_open:
-            self.state, self.teller = state, None
-
-
-class Teller:
-    """A process that has claimed notices, until it releases them or is killed."""
-
-    def __init__(self, real: inbox.Claim, told: Talk) -> None:
-        self.real = real
-        self.told = told
-        self.lives = True
-
-
-class World:
-    """The whole model, and the results that it expects of the ledger."""
-
-    def __init__(self) -> None:
-        self.talks: list[Talk] = []
-        self.by_beginning: list[Talk] = []
-        self.works: dict[str, Work] = {}
-        self.words: list[Word] = []
-        self.born = dict.fromkeys((1, 2, 3), 0)
-
-    def mark(self, pid: int | None) -> str | None:
-        """Return the identity of the process that has this pid now, as a session stores it."""
-        return None if pid is None else f"{pid} {pid} {self.born[pid]} {_HERE}"
-
-    def lives(self, talk: Talk) -> bool:
-        """Return whether a session is alive.
-
-        A session is alive if it has not ended and its process exists or is unknown.
-        """
-        process = talk.clues["process"]
-        return not talk.is_ended and (process is None or process in map(self.mark, self.born))
-
-    def exact(self, name: str, project: str) -> Talk | None:
-        """Return the session of this name in exactly this project."""
-        return next((talk for talk in self.talks if (talk.name, talk.project) == (name, project)), None)
-
-    def find(self, name: str, project: str) -> Talk | None:
-        """Return the session that a name means in a project."""
-        everywhere = [talk for talk in self.talks if talk.name == name == MINTED]
-        return self.exact(name, project) or (everywhere[-1] if everywhere else None)
-
-    def heard_of(self, name: str, project: str) -> Talk:
-        """Add a session that is new in its project, and return it."""
-        talk = Talk(name, project)
-        self.talks.append(talk)
-        self.by_beginning.append(talk)
-        return talk
-
-    def kin(self, talk: Talk | None) -> list[Talk]:
-        """Return a session with its direct and indirect predecessors and heirs."""
-        found = [] if talk is None else [talk]
-        for one in found:
-            found += [each for each in self.talks if each not in found and (each in one.heirs or one in each.heirs)]
-        return found
-
-    def told_of(self, origin: Talk, asker: Talk | None = None, seen: list[Talk] | None = None) -> Talk | None:
-        """Return the session that receives the endings of a session's tasks.
-
-        A living session receives its own endings. Otherwise its first living heir does. Returns None if no heir lives.
-        """
-        if origin is asker or self.lives(origin):
-            return origin
-        seen = [] if seen is None else seen
-        seen.append(origin)
-        for heir in origin.heirs:
-            found = None if heir in seen else self.told_of(heir, asker, seen)
-            if found is not None:
-                return found
-        return None
-
-    def recipients(self, origin: Talk, shown: list[Talk], asker: Talk | None = None) -> list[Talk]:
-        """Return the sessions that receive the ending of a task.
-
-        The recipient is the session that `told_of` returns for the launching session. If there is none, it is the one
-        for the parent, and so on. If no parent has one, the sessions that were shown the task receive the ending.
-        """
-        line: list[Talk] = []
-        one: Talk | None = origin
-        while one is not None and one not in line:
-            if (found := self.told_of(one, asker)) is not None:
-                return [found]
-            line.append(one)
-            one = one.parent
-        return [found for each in shown if (found := self.told_of(each, asker)) is not None]
-
-    def hears(self, asker: Talk, origin: Talk, shown: list[Talk]) -> bool:
-        """Return whether a session that asks receives the notices of a launching session.
-
-        A session that is over receives notices only if no living session receives these notices.
-        """
-        living = self.recipients(origin, shown)
-        return asker in self.recipients(origin, shown, asker) and (not living or asker in living)
-
-    def below(self, asker: Talk) -> list[Talk]:
-        """Return a session's lineage, and all sessions that the tasks of the lineage launched.
-
-        Sessions that were launched by tasks of the launched sessions count, too.
-        """
-        found = self.kin(asker)
-        for one in found:
-            found += [each for each in self.talks if each.parent is one and each not in found]
-        return found
-
-    def is_busy(self, talk: Talk) -> bool:
-        """Return whether a session has a running task or an open notice."""
-        runs = any(work.origin is talk and work.states[-1] == "running" for work in self.works.values())
-        return runs or any(word.is_open and word.work.origin is talk for word in self.words)
-
-    def origins_of(self, asker: Talk) -> set[Talk]:
-        """Return the launching sessions whose endings a session receives.
-
-        Sessions that were launched by tasks of its lineage count only if they are busy.
-        """
-        kin = self.kin(asker)
-        candidates = (each for each in self.below(asker) if each in kin or self.is_busy(each))
-        return {origin for origin in candidates if self.hears(asker, origin, [])}
-
-    def witnesses(self, work: Work) -> list[Talk]:
-        """Return the sessions that were shown a task, or that were presented its ending."""
-        told = [word.presented_to for word in self.words if word.is_open and word.work is work]
-        return [*work.shown, *(each for each in told if each is not None)]
-
-    def owed(self, asker: Talk) -> list[Word]:
-        """Return the pending notices that a session receives when it asks, oldest first."""
-        origins, below, kin = self.origins_of(asker), self.below(asker), self.kin(asker)
-        return [
-            word
-            for word in self.words
-            if word.is_open
-            and word.work.origin is not None
-            and (
-                word.work.origin in origins
-                or (
-                    word.work.origin not in below
-                    and any(each in kin for each in word.work.shown)
-                    and self.hears(asker, word.work.origin, self.witnesses(word.work))
-                )
-            )
-        ]
-
-    def may_acknowledge(self, talk: Talk | None, work: Work) -> bool:
-        """Return whether a session may acknowledge the notices of a task.
-
-        Recipients of the ending and sessions of the launcher's lineage may. If the ending has no recipient, every
-        session of the project may.
-        """
-        if talk is None or work.origin is None:
-            return False
-        if work.origin in self.kin(talk) or self.hears(talk, work.origin, self.witnesses(work)):
-            return True
-        return work.origin.project == talk.project and not self.recipients(work.origin, self.witnesses(work))
-
-    def asker(self, which: int) -> Talk | None:
-        """Return a session that receives open notices or did before, or None."""
-        waiting = [word.work.origin for word in self.words if word.is_open and word.work.origin is not None]
-        if which >= len(waiting):
-            return None
-        return next(iter(self.recipients(waiting[which], [])), waiting[which])
-
-    def group(self, work: Work) -> list[Work]:
-        """Return the tasks of a task's group."""
-        asked, kin = work.launch, self.kin(work.origin)
-        alike = [each for each in self.works.values() if each.launch.group == asked.group is not None]
-        return [each for each in alike if each.origin in kin]
-
-
-@cache
-def _empty_ledger() -> str:
-    """Return a directory with an empty ledger.
-
-    Copying the ledger is faster than creating one.
-    """
-    path = tempfile.mkdtemp(dir=_place)
-    atexit.register(shutil.rmtree, path)
-    SqliteLedger(Home(path).ledger, NOW).close()
-    return path
 
 
 class SessionsInAnyOrder(RuleBasedStateMachine):
-    """Clients, keepers, delivering processes and users that act in any order.
+    """Clients, keepers, users and processes that report notices, which act in any order.
 
     The clock may jump at any time.
     """
@@ -332,8 +74,8 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._home = Home(tempfile.mkdtemp(dir=_place))
-        shutil.copytree(_empty_ledger(), self._home.path, dirs_exist_ok=True)
+        self._home = Home(tempfile.mkdtemp(dir=FAST_PLACE))
+        shutil.copytree(empty_ledger(), self._home.path, dirs_exist_ok=True)
         self._world = World()
         self._now = NOW
         self._seconds = 0
@@ -346,7 +88,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
         self._ledger = SqliteLedger(self._home.ledger, NOW)
 
     def teardown(self) -> None:
-        """Release all leases and delete the state directory."""
+        """Release all locks on lease files, and delete the state directory."""
         for teller in self._living:
             teller.real.release()
         self._ledger.close()
@@ -433,10 +175,10 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
         pause: int,
         told: bool,
     ) -> None:
-        """Begin a session, or let it reach a boundary.
+        """Begin a session, or tell Outlive again that it begins.
 
-        A boundary that is reported again within two seconds counts as a new boundary only if the first report was not
-        delivered, or if the session has acted since.
+        A second report within two seconds is ignored, unless the first was not delivered or the session has acted
+        since.
         """
         self._seconds += pause
         clues = {"client": client, "process": self._world.mark(pid), "transcript": transcript, "terminal": terminal}
@@ -515,7 +257,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @rule(pid=st.integers(1, 3), days=st.integers(-400, 400))
     def trouble(self, pid: int, days: int) -> None:
-        """Replace a client's process by another process with the same pid, and set the clock."""
+        """Give the pid of a client's process to another process, and set the clock."""
         self._world.born[pid] += 1
         self._now += timedelta(days=days)
 
@@ -543,7 +285,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
     ) -> None:
         """Launch tasks of a session, and settle some of them.
 
-        The session may be new, may belong to another project, and may launch inside of a task of another session.
+        The session may be new, may belong to another project, and may itself run inside a task of another session.
         """
         works = []
         known = list(self._world.works.values())
@@ -624,9 +366,9 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
     def hand_off(
         self, *, which: int, name: str, project: str, in_vain: int, fate: str | None
     ) -> Teller | MultipleResults[Teller]:
-        """Deliver pending notices at a boundary.
+        """Report notices to a session that begins or continues.
 
-        Before this boundary, the notices may be presented several times without being confirmed.
+        Before this, the notices may be presented several times without being confirmed.
         """
         asker = self._world.asker(which) or Talk(name, project)
         for _ in range(in_vain):
@@ -635,7 +377,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @rule(target=tellers, which=st.integers(0, 5), fate=st.none() | fates)
     def follow(self, which: int, fate: str | None) -> Teller | MultipleResults[Teller]:
-        """Deliver notices to a session between its turns."""
+        """Report notices to a session that is between two turns."""
         return self._claim(self._world.asker(which) or Talk("nobody", "/p"), "follower", fate)
 
     @precondition(lambda self: self._world.works and self._world.talks)
@@ -685,7 +427,7 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
         return word.state == "pending" or (word.state == "presented" and at_boundary and word.tries < 3)
 
     def _check_told_together(self, claimed: inbox.Claim, ready: list[Word]) -> None:
-        """Check that each ready notice is claimed once and in order.
+        """Check that each notice that is ready is claimed once and in order.
 
         The notice of a group's end must include the notices of the group's members.
         """
@@ -705,19 +447,19 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @rule(teller=tellers, most=st.integers(1, 3))
     def present(self, teller: Teller, most: int) -> None:
-        """Deliver the first claimed notices, and keep the claim."""
+        """Report the first claimed notices, and keep the claim."""
         if teller.lives:
             self._present(teller, most)
 
     @rule(teller=consumes(tellers), fate=fates)
     def finish(self, teller: Teller, fate: str) -> None:
-        """End a delivery in one of the possible ways."""
+        """End the report of claimed notices in one of the possible ways."""
         if fate == "presents":
             self._present(teller, len(teller.real.tellings))
         if fate == "was heard":
             self._was_heard(teller)
         if fate == "dies":
-            # A killed process leaves only the file of its lease, without a lock.
+            # When a process is killed, the lock on its lease file is released, and the file remains.
             assert teller.real._lease is not None
             os.close(teller.real._lease._fd)
         else:
@@ -785,9 +527,9 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def the_sessions_are_those_of_the_model(self) -> None:
-        """Check the boundaries, ends and lineages of all sessions.
+        """Check that the sessions in the ledger equal those of the model.
 
-        No lineage may span two projects.
+        No session may continue one of another project.
         """
         lineages: dict[str, set[Talk]] = {}
         for seq, talk in enumerate(self._world.talks, 1):
@@ -801,9 +543,9 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def every_origin_has_one_who_is_told(self) -> None:
-        """Check that the endings of each session have the recipient that the model expects.
+        """Check that the ledger and the model name the same recipient for each session's endings.
 
-        If no session of the lineage lives, the first session that asks is the recipient.
+        If no session that continues it is alive, the first session that asks is the recipient.
         """
         told: dict[Talk, list[Talk]] = {}
         for talk in self._world.talks:
@@ -853,5 +595,5 @@ class SessionsInAnyOrder(RuleBasedStateMachine):
 
 
 def test_every_ending_is_presented_to_its_recipient_once() -> None:
-    """The recipient is the launching session while it lives, otherwise the first living session that continues it."""
+    """Each ending is presented once: to the launching session, or else to the first living one that continues it."""
     run_state_machine_as_test(SessionsInAnyOrder, settings=settings(stateful_step_count=30, deadline=None))

@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def open_to_all() -> Iterator[None]:
-    """Set the umask to 0, so that no mode bit is removed from a new file."""
+    """Set the umask to 0, so that the umask removes no mode bit from a new file."""
     old = os.umask(0)
     yield
     os.umask(old)
@@ -55,7 +55,7 @@ def content(path: str) -> bytes:
 
 
 def folded(path: str) -> None:
-    """Copy the log into the file, so that the file alone is complete."""
+    """Copy the write-ahead log into the database file, so that the file alone is complete."""
     connection = apsw.Connection(path)
     # `wal_checkpoint()` does nothing on a connection that has not read yet, and reports no error.
     assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get == (0, 0, 0)
@@ -77,7 +77,7 @@ def put_aside(path: str) -> list[str]:
 
 @pytest.mark.usefixtures("open_to_all")
 def test_ledger_file_log_and_index_have_mode_0600(path: str) -> None:
-    """The mode is the same for any umask, because the files contain command lines."""
+    """The database file, its log and its index have mode 0600 for any umask, because they contain command lines."""
     with opened(path) as ledger:
         enqueued(ledger)
         for suffix in ("", "-wal", "-shm"):
@@ -93,7 +93,7 @@ def test_ledger_syncs_every_commit_and_checks_foreign_keys(path: str) -> None:
 
 
 def test_opening_raises_unavailable_when_the_path_is_a_symbolic_link(path: str, tmp_path: Path) -> None:
-    """A symbolic link at the ledger's path must not lead Outlive to write to another file."""
+    """If the ledger's path is a symbolic link, opening it raises `Unavailable`, and no other file is written."""
     (tmp_path / "target").touch()
     os.symlink(tmp_path / "target", path)
     with pytest.raises(Unavailable):
@@ -102,13 +102,16 @@ def test_opening_raises_unavailable_when_the_path_is_a_symbolic_link(path: str, 
 
 
 def test_opening_fails_when_the_directory_is_missing(tmp_path: Path) -> None:
-    """Opening raises an error, and does not create the directory."""
+    """If the directory is missing, opening the ledger raises an error and does not create the directory."""
     with pytest.raises((Unavailable, FileNotFoundError)):
         opened(str(tmp_path / "missing" / "ledger.sqlite"))
 
 
 def test_log_stays_short_over_many_short_connections(path: str) -> None:
-    """The ledger checkpoints its log, although SQLite's own checkpoint at closing is switched off."""
+    """The write-ahead log stays short over many connections.
+
+    Outlive empties it, because SQLite does not do so at closing.
+    """
     longest = 0
     for number in range(120):
         with opened(path) as ledger:
@@ -125,7 +128,7 @@ def test_log_stays_short_over_many_short_connections(path: str) -> None:
 
 @pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 99])
 def test_ledger_of_a_newer_schema_is_left_unchanged(path: str, version: int) -> None:
-    """Opening raises `NewerLedger` with the schema's number, and no byte of the file changes."""
+    """Opening a ledger with a newer schema raises `NewerLedger`, and changes no byte of the file."""
     with opened(path) as ledger:
         ended(ledger)
     connection = apsw.Connection(path)
@@ -148,7 +151,10 @@ def test_ledger_of_a_newer_schema_is_left_unchanged(path: str, version: int) -> 
     ids=["tiny", "text", "binary", "other"],
 )
 def test_file_that_is_no_database_is_moved_aside_unchanged(path: str, garbage: bytes) -> None:
-    """Opening raises `Broken` with the new path. The next opening creates a new ledger."""
+    """Opening a file that is no database moves it aside and raises `Broken` with the new path.
+
+    The next opening creates a new ledger.
+    """
     Path(path).write_bytes(garbage)
     with pytest.raises(Broken) as error:
         opened(path)
@@ -175,7 +181,7 @@ def damage(path: str) -> bytes:
 
 
 def test_ledger_is_moved_aside_when_a_read_finds_damage(path: str) -> None:
-    """The moved file is complete, and a new ledger can be used afterwards."""
+    """If a read finds damage, the whole ledger is moved aside, and a new ledger can be used afterwards."""
     damaged = damage(path)
     ledger = opened(path)
     with pytest.raises(Broken, match="is damaged"):
@@ -189,7 +195,10 @@ def test_ledger_is_moved_aside_when_a_read_finds_damage(path: str) -> None:
 
 
 def test_ledger_is_moved_aside_when_damage_is_found_inside_a_transaction(path: str) -> None:
-    """The error names the new path. Without it, the next reader would find an empty ledger and no explanation."""
+    """If a transaction finds damage, the ledger is moved aside, and the error names the new path.
+
+    Without the path, the next reader would find an empty ledger and no explanation.
+    """
     damaged = damage(path)
     ledger = opened(path)
     with pytest.raises(Broken, match="it was moved to"), ledger, ledger.write():
@@ -199,7 +208,7 @@ def test_ledger_is_moved_aside_when_damage_is_found_inside_a_transaction(path: s
 
 
 def without(path: str, statement: str) -> None:
-    """Delete rows of one table only, as if an older copy of the file were beside a newer log."""
+    """Delete rows of one table, as if the database file were older than its write-ahead log."""
     connection = apsw.Connection(path)
     connection.execute(f"PRAGMA foreign_keys = 0; {statement}")
     connection.close()
@@ -207,7 +216,10 @@ def without(path: str, statement: str) -> None:
 
 @pytest.mark.parametrize("statement", ["DELETE FROM attempt", "DELETE FROM attempt WHERE number = 2"])
 def test_ledger_is_moved_aside_when_a_task_lacks_attempts(path: str, statement: str) -> None:
-    """A ledger that lacks rows of a task is moved aside. An older copy beside a newer log, for example, lacks rows."""
+    """A ledger in which a task has no attempts is moved aside.
+
+    Such rows are missing if the file is older than its log.
+    """
     with opened(path) as ledger:
         launch = ended(ledger)
         assert ledger.add_attempt(launch.id, current(ledger).current.but(number=2))
@@ -220,7 +232,10 @@ def test_ledger_is_moved_aside_when_a_task_lacks_attempts(path: str, statement: 
 
 
 def test_ledger_is_moved_aside_when_an_attempt_lacks_its_task(path: str) -> None:
-    """The ledger is moved aside, because the row of the attempt would make every restoring of the task fail."""
+    """A ledger in which an attempt has no task is moved aside.
+
+    Such a row would make every rebuilding of the task fail.
+    """
     with opened(path) as ledger:
         launch = ended(ledger)
     without(path, "DELETE FROM task")
@@ -266,9 +281,9 @@ def frozen(path: str) -> str:
 
 
 def test_frozen_ledger_of_schema_1_is_read_completely(frozen: str) -> None:
-    """Every task, attempt and history has the values that the first release wrote."""
+    """The ledger that the first release wrote can be read, and every value is the one that was written."""
     with opened(frozen) as ledger:
-        # Schema 1 has no lineages. The upgrade gives each session a lineage of its own.
+        # Schema 1 does not record which session continues which. The upgrade treats all sessions as unrelated.
         assert tuple(task.but(lineage=None) for task in reversed(ledger.tasks(Selection()))) == schema_1.TASKS
         lineages = {task.launch.session: task.lineage for task in ledger.tasks(Selection())}
         assert lineages[None] is None
@@ -279,7 +294,7 @@ def test_frozen_ledger_of_schema_1_is_read_completely(frozen: str) -> None:
 
 
 def test_frozen_ledger_has_an_attempt_in_every_state() -> None:
-    """The frozen ledger covers all states of an attempt."""
+    """The ledger that the first release wrote has an attempt in every possible state."""
     states = {each.state for task in schema_1.TASKS for each in task.attempts}
     assert states == {"queued", "running", "succeeded", "failed", "cancelled", "timed_out", "lost"}
 
@@ -302,7 +317,7 @@ def test_frozen_ledger_is_upgraded_to_the_current_schema(frozen: str, tmp_path: 
 
 
 def test_frozen_ledger_is_one_file_of_schema_1() -> None:
-    """The file is complete without a write-ahead log."""
+    """The ledger that the first release wrote is one complete file, without a write-ahead log."""
     assert sorted(each.name for each in FROZEN.glob("*.sqlite*")) == ["schema-1.sqlite"]
     header = (FROZEN / "schema-1.sqlite").read_bytes()[:100]
     assert header.startswith(b"SQLite format 3\0")
@@ -310,7 +325,7 @@ def test_frozen_ledger_is_one_file_of_schema_1() -> None:
 
 
 def test_pending_deliveries_survive_an_upgrade_from_schema_4(path: str) -> None:
-    """The migration, which creates the table of notices anew, keeps the notices and their deliveries."""
+    """An upgrade from schema 4 keeps notices and the state of their delivery, although it creates their table anew."""
     old = apsw.Connection(path)
     for number in range(1, 5):
         (migration,) = MIGRATIONS.glob(f"{number:04}_*.sql")

@@ -25,7 +25,7 @@ def _open(path: Path) -> SqliteLedger:
 
 @pytest.mark.parametrize("turn", ["1", "2", "3", "4", "5"])
 def test_ledger_records_every_task_when_eight_processes_create_it(tmp_path: Path, turn: str) -> None:
-    """All tasks are recorded, and no process fails because the ledger is locked."""
+    """If eight processes create a ledger at once, all their tasks are recorded, and no process fails."""
     place = tmp_path / turn
     place.mkdir()
 
@@ -41,7 +41,10 @@ def test_ledger_records_every_task_when_eight_processes_create_it(tmp_path: Path
 
 
 def test_quarantine_leaves_a_new_ledger_in_place(tmp_path: Path) -> None:
-    """If two processes find a damaged ledger, the second one must not move the first one's new ledger aside."""
+    """If two processes find the same damaged ledger, only the first moves it aside.
+
+    The second process must not move aside the new ledger that the first has created.
+    """
     path = tmp_path / "ledger.sqlite"
     path.write_bytes(b"garbage" * 1000)
     with pytest.raises(Broken):
@@ -55,9 +58,9 @@ def test_quarantine_leaves_a_new_ledger_in_place(tmp_path: Path) -> None:
 
 
 def test_quarantine_asks_to_run_again_when_the_file_is_missing(tmp_path: Path) -> None:
-    """The error's hint is to run the command again.
+    """If the damaged ledger has been moved aside already, the hint of the error is to run the command again.
 
-    For a short time there is no file, because one process has moved it and no process has created a new ledger yet.
+    For a short time there is no file, until a process creates a new ledger.
     """
     error = open_ledger.quarantine(str(tmp_path / "ledger.sqlite"), NOW, apsw.NotADBError("file is not a database"))
     assert error.hint == "run the command again"

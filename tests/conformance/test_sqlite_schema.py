@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 ID = "t7k2m9q4"
-# The domain has no list of these kinds.
+# The domain has no list of these values.
 NOTICE_KINDS = {"ended", "group_ended", "lost", "stalled", "input_required", "retrying", "overlap"}
 NOTICE_STATES = {"pending", "claimed", "presented", "acked", "dismissed"}
 
@@ -84,25 +84,25 @@ def words(module: ModuleType, name: str) -> set[str]:
 def test_column_allows_exactly_the_words_of_the_domain(
     database: apsw.Connection, table: str, column: str, expected: set[str]
 ) -> None:
-    """The CHECK of the column lists the same values as the domain."""
+    """The CHECK of a text column allows exactly the values that the domain defines."""
     assert allowed(database, table, column) == expected
 
 
 def test_word_lists_at_run_time_equal_those_of_the_types() -> None:
-    """`STATES`, `CONDITIONS` and `NOTIFY` have the values of their `Literal` types."""
+    """`STATES`, `CONDITIONS` and `NOTIFY` have the same values as the `Literal` types that the type checker uses."""
     assert words(lifecycle, "State") == set(lifecycle.STATES)
     assert words(lifecycle, "Condition") == set(lifecycle.CONDITIONS)
     assert words(task, "Notify") == set(task.NOTIFY)
 
 
 def test_trigger_allows_exactly_the_moves_of_the_domain(database: apsw.Connection) -> None:
-    """The pairs of states in the trigger `attempt_moves` are those in `lifecycle.MOVES`."""
+    """The trigger `attempt_moves` allows exactly the changes of state in `lifecycle.MOVES`."""
     pairs = set(re.findall(r"\('(\w+)', '(\w+)'\)", definition(database, "attempt_moves")))
     assert pairs == {(before, after) for before, afters in lifecycle.MOVES.items() for after in afters}
 
 
 def test_schema_lists_all_live_states_wherever_it_lists_some(database: apsw.Connection) -> None:
-    """Each CHECK or index with a list of states names the live states or all states."""
+    """Each CHECK or index of the schema that lists states lists all live states, or all states."""
     for (sql,) in database.execute("SELECT sql FROM sqlite_schema WHERE sql LIKE '%''queued'', ''%'"):
         for listed in re.findall(r"state IN \(([^)]*)\)\s*(?:\)|$)", sql):
             named = set(re.findall(r"'(\w+)'", listed))
@@ -117,9 +117,9 @@ def test_schema_lists_all_live_states_wherever_it_lists_some(database: apsw.Conn
 def test_database_refuses_state_changes_outside_the_table_of_moves(
     ledger: SqliteLedger, database: apsw.Connection, before: str, after: str
 ) -> None:
-    """An UPDATE succeeds only for the pairs of states that `may_move` allows."""
+    """The database allows a change of state only if `may_move` allows it."""
     enqueued(ledger)
-    # Insert the row in its first state, because the trigger checks only updates.
+    # Insert the row in its first state. The trigger checks updates only.
     whole = {True: "NULL, NULL, NULL", False: "5, 'keeper', 6"}
     database.execute("DELETE FROM attempt")
     database.execute("DELETE FROM move")
@@ -177,14 +177,14 @@ def test_database_refuses_a_second_ending_notice_of_an_attempt(
 
 @pytest.mark.parametrize("id_", ["../t7k2m9", "T7K2M9Q4", "t7k2", "a" * 41, "t7k2m9q4\n", ""])
 def test_database_refuses_an_invalid_task_id(ledger: SqliteLedger, database: apsw.Connection, id_: str) -> None:
-    """Task ids become names of directories, so they must not contain slashes or newlines."""
+    """The database refuses a task id with a slash or a newline, because the id becomes the name of a directory."""
     enqueued(ledger)
     with pytest.raises(apsw.ConstraintError, match="CHECK"):
         database.execute("UPDATE task SET id = ?", (id_,))
 
 
 def test_database_refuses_the_same_key_twice_in_a_project(ledger: SqliteLedger, database: apsw.Connection) -> None:
-    """The UNIQUE constraint refuses the second task, even without the check in `enqueue`."""
+    """The database itself refuses a second task with the same key in a project, even without the check in `enqueue`."""
     enqueued(ledger, "taaaaaa1", key="k")
     enqueued(ledger, "taaaaaa2", key="l")
     with pytest.raises(apsw.ConstraintError, match="UNIQUE"):

@@ -1,4 +1,4 @@
-"""The contract of a ledger's write methods, one test for each sentence."""
+"""The contract of the ledger's methods that write. Each sentence of the contract has a test."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RACERS = 8
 def race(entrant: Callable[[int, Callable[[], object]], str]) -> list[str]:
     """Run `entrant` in eight processes at the same time, and return its eight results.
 
-    `entrant` receives the number of its process, and a function that waits until all processes have called it.
+    `entrant` receives the number of its process, and a function that blocks until all eight processes have called it.
     """
     context = multiprocessing.get_context("fork")
     start = context.Barrier(RACERS)
@@ -54,7 +54,7 @@ def race(entrant: Callable[[int, Callable[[], object]], str]) -> list[str]:
 
 
 def test_enqueue_records_a_queued_task_with_its_first_attempt(ledger: Ledger) -> None:
-    """The task has every given field, and neither notices nor evidence."""
+    """`enqueue` records a task with every given field, without notices and evidence, and with a queued attempt."""
     asked = launch(
         description="run the tests",
         session="s-1",
@@ -75,7 +75,7 @@ def test_enqueue_records_a_queued_task_with_its_first_attempt(ledger: Ledger) ->
 
 
 def test_ledger_keeps_every_write_for_other_connections(ledger_factory: LedgerFactory) -> None:
-    """A second connection sees the writes at once. So does a later connection, after all others were closed."""
+    """Another open connection sees each write at once. A new connection sees it even after all others were closed."""
     with ledger_factory() as ledger:
         ended(ledger)
         before = (current(ledger), ledger.history(ID))
@@ -86,7 +86,7 @@ def test_ledger_keeps_every_write_for_other_connections(ledger_factory: LedgerFa
 
 
 def test_enqueue_returns_the_first_task_when_the_key_is_taken(ledger: Ledger) -> None:
-    """A second launch with the key of an ended task of the same project records nothing."""
+    """If an earlier task of the project has the same key, `enqueue` records nothing and returns this task."""
     first = ended(ledger, "tbcdfghj", key="k")
     again = ledger.enqueue(launch(id="tzzzzzzz", key="k", command="other"), attempt())
     assert again == current(ledger, "tbcdfghj")
@@ -96,7 +96,7 @@ def test_enqueue_returns_the_first_task_when_the_key_is_taken(ledger: Ledger) ->
 
 
 def test_key_is_unique_only_within_its_project(ledger: Ledger) -> None:
-    """Tasks of other projects may have the same key. Any number of tasks may have no key."""
+    """Two tasks of different projects may have the same key. Any number of tasks may have no key."""
     enqueued(ledger, "taaaaaa1", key="k", project="/a")
     enqueued(ledger, "taaaaaa2", key="k", project="/b")
     enqueued(ledger, "taaaaaa3", key="l", project="/a")
@@ -108,7 +108,7 @@ def test_key_is_unique_only_within_its_project(ledger: Ledger) -> None:
 def test_enqueue_records_one_task_when_eight_processes_use_one_key(
     ledger_factory: LedgerFactory,
 ) -> None:
-    """All eight processes receive the id of the same task, for each of twenty keys."""
+    """If eight processes enqueue a task with one key at once, all of them receive the id of the same task."""
     ledger_factory().close()
     keys = [f"k{number:02}" for number in range(20)]
 
@@ -130,7 +130,7 @@ def test_enqueue_records_one_task_when_eight_processes_use_one_key(
 
 
 def test_enqueue_records_every_task_when_eight_processes_use_no_key(ledger_factory: LedgerFactory) -> None:
-    """All forty tasks are recorded, each with one attempt."""
+    """If eight processes enqueue forty tasks without a key, each task is recorded with one attempt."""
     ledger_factory().close()
 
     def enqueue(number: int, meet: Callable[[], object]) -> str:
@@ -181,7 +181,7 @@ def test_add_attempt_returns_false_when_the_number_is_not_the_next(ledger: Ledge
 
 
 def test_add_attempt_returns_false_when_the_task_is_unknown(ledger: Ledger) -> None:
-    """No task is recorded for an unknown id."""
+    """For an unknown task, `add_attempt` returns False and records no task."""
     assert not ledger.add_attempt("tzzzzzzz", attempt(2))
     assert ledger.tasks(Selection()) == []
 
@@ -244,7 +244,7 @@ def test_start_returns_false_when_the_attempt_is_not_queued(ledger: Ledger) -> N
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_condition_is_set_and_cleared_on_a_running_attempt(ledger: Ledger, condition: Condition) -> None:
-    """Neither write changes the state of the attempt."""
+    """`set_condition` sets and clears the condition of a running attempt, and does not change its state."""
     running(ledger)
     before = current(ledger).current
     ledger.set_condition(ID, 1, condition)
@@ -273,7 +273,7 @@ def test_settle_clears_the_condition(ledger: Ledger) -> None:
 
 
 def test_settle_writes_state_notice_and_retention_together(ledger: Ledger) -> None:
-    """One call records the planned state, evidence, notice and deletion date."""
+    """One call of `settle` records the planned state, evidence, notice and deletion date."""
     asked = running(ledger, session="s-1")
     left = (LeftRunning(pid=77, command="sleep 9"), LeftRunning(pid=78, command="\udcff"))
     planned = plan_settlement(
@@ -311,7 +311,7 @@ def test_settle_writes_state_notice_and_retention_together(ledger: Ledger) -> No
 
 
 def test_settle_ends_a_queued_attempt(ledger: Ledger) -> None:
-    """An attempt that never started is recorded as failed, without a start time."""
+    """`settle` also ends an attempt that never started. It is recorded as failed, without a start time."""
     asked = enqueued(ledger)
     seen = Evidence(kind="not_started", seen_by="keeper", started="no", detail="no such file")
     assert ledger.settle(settlement(asked, seen))
@@ -320,7 +320,10 @@ def test_settle_ends_a_queued_attempt(ledger: Ledger) -> None:
 
 
 def test_second_settle_adds_only_its_evidence(ledger: Ledger) -> None:
-    """`settle` returns False, and the first ending stays with its notice and its date."""
+    """A second `settle` returns False and adds only its evidence.
+
+    The first ending keeps its notice and deletion date.
+    """
     asked = ended(ledger, evidence=exited(0))
     before, notices = current(ledger), ledger.history(ID).notices
     late = settlement(asked, exited(9), settled_by="reconciler", settled_at=NOW + 99 * SECOND)
@@ -335,7 +338,10 @@ def test_second_settle_adds_only_its_evidence(ledger: Ledger) -> None:
 
 
 def test_second_settle_with_the_same_settlement_leaves_the_task_unchanged(ledger: Ledger) -> None:
-    """The task stays unchanged, so a process that does not know whether its call has succeeded may repeat the call."""
+    """If the same settlement is made twice, the second call changes nothing.
+
+    A process that does not know whether its call has succeeded may repeat the call.
+    """
     asked = running(ledger)
     assert ledger.settle(settlement(asked))
     before = current(ledger)
@@ -345,7 +351,7 @@ def test_second_settle_with_the_same_settlement_leaves_the_task_unchanged(ledger
 
 
 def test_lost_attempt_stays_lost_when_its_exit_is_found(ledger: Ledger) -> None:
-    """The exit code is recorded as evidence, and the state of the attempt does not change."""
+    """If the exit of a lost attempt is found later, the exit code becomes evidence, and the attempt stays lost."""
     asked = ended(ledger, evidence=vanished())
     assert not ledger.settle(settlement(asked, exited(0)))
     assert current(ledger).current.exit_code is None
@@ -357,7 +363,7 @@ def test_lost_attempt_stays_lost_when_its_exit_is_found(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("start_it", [False, True])
 def test_settle_of_an_older_attempt_adds_only_its_evidence(ledger: Ledger, *, start_it: bool) -> None:
-    """The newer attempt stays unchanged, whether it is queued or running."""
+    """`settle` of an older attempt records only its evidence. The newer attempt, queued or running, is unchanged."""
     asked = ended(ledger, evidence=vanished())
     ledger.add_attempt(ID, attempt(2))
     if start_it:
@@ -411,7 +417,7 @@ def test_settle_succeeds_once_when_eight_processes_settle(ledger_factory: Ledger
 
 
 def test_settle_writes_nothing_when_its_last_write_fails(ledger: Ledger) -> None:
-    """Neither the state nor the evidence changes if the notice cannot be inserted."""
+    """If `settle` cannot write the notice, it writes neither the state nor the evidence."""
     asked = ended(ledger, "tbcdfghj")
     taken = ledger.history("tbcdfghj").notices[0].id
     running(ledger)
@@ -426,7 +432,7 @@ def test_settle_writes_nothing_when_its_last_write_fails(ledger: Ledger) -> None
 
 
 def test_add_evidence_records_evidence_without_ending_the_attempt(ledger: Ledger) -> None:
-    """Every field of the evidence is recorded, and the task stays unchanged."""
+    """`add_evidence` records every field of the evidence, and does not change the task."""
     running(ledger)
     before = current(ledger)
     seen = Evidence(
@@ -448,7 +454,10 @@ def test_add_evidence_records_evidence_without_ending_the_attempt(ledger: Ledger
 
 
 def test_launching_session_acknowledges_the_notice_by_reading_the_result(ledger: Ledger) -> None:
-    """The first reading acknowledges the notice, so a second reading finds no pending notice."""
+    """If the launching session reads the result, the notice is acknowledged.
+
+    A second reading finds no pending notice.
+    """
     ended(ledger, session="s-1")
     assert read_result(ledger, ID, "s-1") == 1
     assert [notice.state for notice in ledger.history(ID).notices] == ["acked"]
@@ -457,21 +466,24 @@ def test_launching_session_acknowledges_the_notice_by_reading_the_result(ledger:
 
 @pytest.mark.parametrize("session", ["s-2", "", "S-1", None])
 def test_notice_stays_pending_when_another_session_reads_the_result(ledger: Ledger, session: str | None) -> None:
-    """Neither another session nor a reader without a session acknowledges the notice."""
+    """If another session, or a reader without a session, reads the result, the notice stays pending."""
     ended(ledger, session="s-1")
     assert read_result(ledger, ID, session) == 0
     assert [notice.state for notice in ledger.history(ID).notices] == ["pending"]
 
 
 def test_ending_without_a_session_is_acknowledged_by_no_session(ledger: Ledger) -> None:
-    """A task that was launched without a session has no notice for any session."""
+    """If a task was launched without a session, no session acknowledges its ending by reading the result."""
     ended(ledger)
     enqueued(ledger, "tbcdfghj", session="s-1")
     assert read_result(ledger, ID, "s-1") == 0
 
 
 def test_reading_the_result_acknowledges_the_notices_of_all_attempts(ledger: Ledger) -> None:
-    """Notices of other tasks stay pending, and dismissed notices stay dismissed."""
+    """Reading the result acknowledges the notices of all attempts of the task.
+
+    Notices of other tasks stay pending, and dismissed notices stay dismissed.
+    """
     asked = ended(ledger, session="s-1", evidence=exited(1))
     ledger.add_attempt(ID, attempt(2))
     ledger.settle(settlement(asked, vanished(), number=2))
@@ -484,6 +496,6 @@ def test_reading_the_result_acknowledges_the_notices_of_all_attempts(ledger: Led
 
 
 def test_reading_the_result_of_a_running_task_acknowledges_nothing(ledger: Ledger) -> None:
-    """A running attempt has no notice that could be acknowledged."""
+    """Reading the result of a running task acknowledges nothing, because there is no notice yet."""
     running(ledger, session="s-1")
     assert read_result(ledger, ID, "s-1") == 0

@@ -1,7 +1,7 @@
-"""All sweeps by name, and a program that runs them, two at a time.
+"""All series of crash tests by name, and a program that runs them, two at a time.
 
-A sweep kills a process, or fails a system call, at every possible point. `python -m tests.crash.catalogue` runs all
-sweeps, or the sweeps that its arguments name, and prints their reports.
+A series, called a sweep, kills a process or fails a system call, once at each system call. `python -m
+tests.crash.catalogue` runs all sweeps, or those that its arguments name, and prints their reports.
 """
 
 import errno
@@ -81,7 +81,7 @@ _ROOT: Final = Path(__file__).parents[2]
 
 
 def run_apart(names: Iterable[str]) -> list[Report]:
-    """Run sweeps and hunts in separate processes, on two CPUs."""
+    """Run the given series of crash tests in separate processes, two at a time."""
     processors: SimpleQueue[int] = SimpleQueue()
     for processor in sorted(os.sched_getaffinity(0))[:2]:
         processors.put(processor)
@@ -116,7 +116,7 @@ def _run_here(name: str) -> Report:
 
 
 def main(words: list[str]) -> int:
-    """Run the named sweeps, or all sweeps. Return 1 if an invariant was violated."""
+    """Run the named series of crash tests, or all of them. Return 1 if a guarantee was broken."""
     if words[:1] == ["--on"]:
         os.sched_setaffinity(0, {int(words[1])})
         sys.stdout.write(json.dumps(vars(drive(lambda: _run_here(words[2])))))

@@ -1,7 +1,7 @@
-"""A sweep over a process that reports endings and is killed before every system call.
+"""Crash tests of a process that reports endings: it is killed before each of its system calls.
 
-The endings are recorded once, and the state directory is copied for every point. After the kill, other processes report
-the remaining endings and are not disturbed. The session receives the output of all these processes together.
+The endings are recorded once, and the state directory is copied for every kill. After the kill, further processes
+report the remaining endings and are not killed. The session gets the output of all these processes.
 """
 
 import json
@@ -30,7 +30,7 @@ DELIVERER: Final = "0"
 INBOX: Final = "inbox --session s-1"
 IN_JSON: Final = "inbox --session s-1 --json"
 AT_ONCE: Final = "inbox --session s-1 --ack"
-# The session that continues s-1. Its hand-off reports the endings that s-1 has not received.
+# The session that continues the session s-1. Its hand-off has the endings that s-1 has not received.
 HAND_OFF: Final = "session begin --session s-2 --continues s-1 --source resume"
 
 _ENDED: Final = (
@@ -39,8 +39,8 @@ _ENDED: Final = (
     ("s-1", ORDINARY, None),
     ("other", ORDINARY, None),
 )
-# The commands that run after the killed command. The last command must report no ending. Its call also
-# shows that the session received the output of the command before.
+# The commands that run after the kill. The last command must report no ending. Its call also tells Outlive that the
+# session has received the output of the command before.
 _AFTERWARDS: Final = {HAND_OFF: (HAND_OFF, "inbox --session s-2", "inbox --session s-2")}
 _TASK_TOLD: Final = re.compile(r"^(?:- |  )(t[2-9a-z]{7}) ", re.MULTILINE)
 _NOTICE_TOLD: Final = re.compile(r"\(notice (\w+)\)")
@@ -57,9 +57,9 @@ class Said:
 
 @dataclass(frozen=True)
 class Owed:
-    """The notices that must be reported, with their tasks, and one notice that must not be reported.
+    """The notices that must be reported to session s-1, with their tasks.
 
-    The latter belongs to another session.
+    `foreign` is a notice of another session, which must not be reported.
     """
 
     notices: dict[str, str]
@@ -80,11 +80,12 @@ class Telling(Life):
         os.environ.pop("OUTLIVE_TRACE", None)
         for verb in ("inbox", "session"):
             load(verb)
-        # Two reports within a short time count as one boundary. The clock stands still, as the machine may be slow.
+        # Two calls within a short time count as one beginning of a session. The clock stands still here, because the
+        # time between the calls varies with the load of the machine.
         now = tick()
         vars(start)["tick"] = lambda: now
         run_traced(self._prepare, kill=NOWHERE, stdout=self._stdout, timeout_s=PATIENCE_S)
-        self.home.drop_ballast()  # otherwise 4 MB would be copied for every point
+        self.home.drop_ballast()  # Otherwise 4 MB would be copied for every kill.
         self.fold_log()
         self.freeze()
         self._load_what_is_loaded_late()
@@ -97,7 +98,7 @@ class Telling(Life):
     def _load_what_is_loaded_late(self) -> None:
         """Report the endings once in this process, so that all modules are imported before the runs.
 
-        Otherwise the system calls of an import would be in some traces and not in others.
+        Otherwise only some traces would contain the system calls of an import.
         """
         with redirect_stdout(StringIO()):
             for words in (self._words, *self._others):
@@ -112,7 +113,7 @@ class Telling(Life):
         os.write(self._gate, b"\n\n")
 
     def launch(self) -> int:
-        """Report the endings with the command line's code."""
+        """Run the command line that reports the endings."""
         return self._tell(self._words)
 
     def _tell(self, words: str) -> int:
@@ -120,7 +121,7 @@ class Telling(Life):
         return main(words.split())
 
     def notices(self) -> dict[str, tuple[str, str | None, str]]:
-        """Return every notice with its task, its session and its state."""
+        """Return each notice id with its task, its session and its state."""
         return {
             notice.id: (notice.task, notice.session, notice.state)
             for _, history in self.snapshot()
@@ -128,7 +129,7 @@ class Telling(Life):
         }
 
     def go_on(self) -> list[Said]:
-        """Return what the killed process has printed, and then the output of the other processes, run in turn."""
+        """Yield what the killed process has printed, and then the output of each later process."""
         said = [self._read(self._stdout.read_text(), 0)]
         for words in self._others:
             with redirect_stdout(StringIO()) as printed:
@@ -142,7 +143,7 @@ class Telling(Life):
 
 
 def _texts(printed: str) -> Iterator[str]:
-    """Yield the notices' texts in a JSON document. If the document is incomplete, yield no text."""
+    """Yield the texts of all notices in a JSON document, or none if the document is incomplete."""
     try:
         yield from (notice["text"] for notice in json.loads(printed)["notices"])
     except ValueError:
@@ -151,16 +152,13 @@ def _texts(printed: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Delivery(Sweep):
-    """A sweep over a process that reports endings.
-
-    The attribute `script` is the command line of this process.
-    """
+    """A series of crash tests of a process that reports endings. `script` is the command line of this process."""
 
     role: str = DELIVERER
     script: str = INBOX
 
     def stage(self) -> Life:
-        """Create the state directory with the ended tasks."""
+        """Create the state directory in which the tasks have ended."""
         return Telling(self.script)
 
     def judge(self, life: Life, trace: Trace, _: Point | None) -> tuple[str, list[str]]:
@@ -181,7 +179,7 @@ class Delivery(Sweep):
 
 def _of_telling(owed: Owed, found: dict[str, tuple[str, str | None, str]], said: list[Said]) -> Iterator[str]:
     tasks = set(owed.notices.values())
-    # The tasks that the killed process had marked as reported. Only the other tasks may be reported again.
+    # The tasks whose endings the killed process had recorded as reported. Only other endings may be reported again.
     on_record = {owed.notices[name] for name in owed.notices if found[name][2] not in ("pending", "claimed")}
     for number, one in enumerate(said):
         if one.exit_code != 0:

@@ -1,7 +1,7 @@
-"""A sweep over a process that ends a session and is killed, before another process ends the session again.
+"""Crash tests of a process that is killed while it ends a session. Then another process ends the session again.
 
 The session has a foreground and a background task, and the background task must survive. All steps run in one process
-tree: the process that launched the two tasks forks the process that is killed, and then a process that is not killed.
+tree. The process that launched the tasks forks the process that is killed, and then a process that is not killed.
 """
 
 import os
@@ -24,10 +24,10 @@ from tests.crash.remains import Snapshot, damage_in
 from tests.crash.sweep import Sweep
 from tests.crash.tree import Trace
 
-ENDER: Final = "0.2"  # this process is forked after the keepers of both tasks
+ENDER: Final = "0.2"  # The process to kill is the one that is forked after the keepers of the two tasks.
 _SESSION: Final = "a session"
 _END: Final = ("session", "end", "--session", _SESSION)
-# Three processes in two process groups. The FIFO `tree` has a reader as long as one of these processes runs.
+# The command starts three processes in two process groups. The FIFO `tree` has a reader while any of them runs.
 _TREE: Final = "exec 3<>tree; timeout 99 sleep 99; exit 0"
 
 
@@ -39,17 +39,14 @@ class Parting(Life):
         os.environ["OUTLIVE_HOME"] = str(self._now / "state")
         os.environ.pop("OUTLIVE_TRACE", None)
         load("session")
-        # The command that ends a session asks the keepers again after a delay. Here the delay is never over, so that
+        # The command that ends a session asks keepers a second time after a delay. Here the delay never ends, so that
         # the trace is the same on every machine.
         vars(cancel)["_ASK_AGAIN"] = timedelta(minutes=1)
         os.mkfifo(self._now / "place/tree")
         self.freeze()
 
     def launch(self) -> int:
-        """Launch the two tasks, end the session twice, print the state, and let the background task end.
-
-        The state is printed before the background task may end.
-        """
+        """Launch the two tasks, end the session twice, print the state, and then let the background task end."""
         os.chdir(self._now / "place")
         background = self._request.but(key=None, command=from_shell_text(GATED))
         run(self.home, self._in_foreground(), utc_now())
@@ -98,17 +95,17 @@ def _is_read(fifo: str) -> bool:
 
 @dataclass(frozen=True)
 class Farewell(Sweep):
-    """A sweep over a process that ends a session."""
+    """A series of crash tests of a process that ends a session."""
 
     role: str = ENDER
     looks: int = 7
 
     def stage(self) -> Life:
-        """Create the state directory."""
+        """Create the state directory for the two tasks."""
         return Parting()
 
     def judge(self, life: Life, trace: Trace, _: Point | None) -> tuple[str, list[str]]:
-        """Compare the printed state and the recorded state with the expected state."""
+        """Compare the printed and the recorded state with the expected state."""
         assert isinstance(life, Parting)
         said, left = life.said(), life.snapshot()
         return "; ".join(said), [

@@ -1,6 +1,6 @@
-"""The invariants of a task after any kill, and the names under which their violations are reported.
+"""The rules that hold for a task after any kill, and a short name for each violation.
 
-The names are short and stable, because a planted bug must be reported under the name of the invariant that it breaks.
+The names do not change, because a planted bug must be reported under the name of the rule that it breaks.
 """
 
 from collections.abc import Iterator
@@ -24,22 +24,22 @@ _SIGKILL = 9
 
 @dataclass(frozen=True)
 class Point:
-    """The known facts about a disturbed life: which processes were killed, and what keeper and command did."""
+    """What is known about a launch in which processes were killed: which ones, and what keeper and command did."""
 
-    dead: frozenset[str]  # the roles of the killed processes
-    keeper_lived: bool = True  # whether the keeper started and was not disturbed; then it must settle the task itself
-    began: bool | None = None  # whether the command's exec was reached; None if that is not known
+    dead: frozenset[str]  # the roles of the killed processes, for example keeper or command
+    keeper_lived: bool = True  # whether the keeper was started and not killed; it must then settle the task
+    began: bool | None = None  # whether the command was executed, or None if this is not known
     startable: bool = True  # whether the command can be executed at all
 
 
 def point_of(after: Aftermath, failing: str | None, *, startable: bool) -> Point:
-    """Return the known facts about a disturbed launch, read from its trace."""
+    """Return what is known about a launch in which a process was killed or a call failed, read from its trace."""
     trace = after.trace
     dead = frozenset(role for role, code in trace.exits.items() if code == -_SIGKILL)
     began: bool | None = after.ran[0] > 0
     if startable and COMMAND in dead and not began:
-        # The command may have been killed between its exec and its first output. Its calls were recorded only if
-        # it was the watched process. Otherwise it is not known whether the command began.
+        # The command may have been killed between its exec and its first output. Only the calls of one process were
+        # recorded. If this was another process, it is not known whether the command began.
         began = "execve" in trace.calls[COMMAND] if COMMAND in trace.calls else None
     return Point(
         dead=dead,
@@ -50,7 +50,7 @@ def point_of(after: Aftermath, failing: str | None, *, startable: bool) -> Point
 
 
 def violations(after: Aftermath, point: Point) -> list[str]:
-    """Return the names of all invariants that a disturbed life has broken."""
+    """Return the names of all rules that do not hold after a launch in which a process was killed or a call failed."""
     return [
         *_of_processes(after, point),
         *(f"{text} (after the point)" for text in _of_notices(after.found)),
@@ -158,7 +158,7 @@ def _of_endings(after: Aftermath, point: Point) -> Iterator[str]:
 
 
 def _of_a_seen_end(attempt: Attempt, point: Point) -> Iterator[str]:
-    """Yield a violation if the exit code is lost although keeper or witness survived."""
+    """Yield a violation if the exit code is unknown, although keeper or witness survived."""
     expected = (None, _SIGKILL) if COMMAND in point.dead else (CODE, None)
     if (attempt.exit_code, attempt.signal) != expected:
         yield f"exit code lost: {attempt.state}, {attempt.reason}"

@@ -1,8 +1,8 @@
-"""One life of a task, from its launch to its last record, disturbed at one point.
+"""One run of a task, from its launch to its last record, in which one process is killed or one call fails.
 
-The state directory is prepared once and copied for every point. The harness runs the code of `outlive run` in a fork of
-a process that has imported all modules. Afterwards the harness acts as any caller does: it repeats the launch with the
-same key if no id was printed, and it reads the task twice.
+The state directory is prepared once and copied for every run. The harness runs the code of `outlive run` in a fork of a
+process that has imported all modules. Afterwards the harness does what any caller does: it repeats the launch with the
+same key if no id was printed, and reads the task twice.
 """
 
 import os
@@ -29,7 +29,7 @@ from outlive.keeper import (
     process_tree,
     settle,
     supervise,
-    take_over,  # noqa: F401 - imported before the fork, like every module that a life needs
+    take_over,  # noqa: F401 - imported before the fork, like every module that the task needs
 )
 from outlive.keeper.observation import (
     record_left_open,  # noqa: F401 - imported before the fork
@@ -52,7 +52,7 @@ from tests.crash.tree import FailAt, KillAt, Trace, run_traced
 LAUNCHER: Final = "0"
 INTERMEDIATE: Final = "0.0"
 KEEPER: Final = "0.0.0"
-WITNESS: Final = "0.0.0.0"  # noqa: S104 - a role in the tree of forks, not an address
+WITNESS: Final = "0.0.0.0"  # noqa: S104 - the name of a process in the tree of forks, not a network address
 COMMAND: Final = "0.0.0.0.0"
 ADOPTER: Final = "0.1.0"
 
@@ -60,34 +60,34 @@ CODE: Final = 3
 ORDINARY: Final = f"echo x >> ran; exit {CODE}"
 # A command that ends only after its launcher has seen it running and another command has read the task's state.
 GATED: Final = f"read go < gate; {ORDINARY}"
-# The same command, but its keeper is killed while it runs. The next command that reads the task forks an adopter.
+# The same command, but its keeper is killed while it runs. The next command that reads the task starts a new keeper.
 ADOPTED: Final = f"{GATED} # adopted"
-# A command whose task claims a lock. The task is queued, and no other task is ahead of it.
+# A command whose task needs a lock. The task is queued, and no other task is ahead of it in the queue.
 QUEUED: Final = f"{ORDINARY} # queued"
 # A command whose keeper and witness have run another task before, in another state directory.
 AGAIN: Final = f"{ORDINARY} # again"
 UNSTARTABLE: Final = "/no/such/program"
-NOWHERE: Final = KillAt("nobody", 0)  # no process has this role, so the processes are not stopped at their calls
+NOWHERE: Final = KillAt("nobody", 0)  # No process has this name, so the harness stops no process at its calls.
 PATIENCE_S: Final = 4.0
 _HURRY: Final = 200
 
-# The tests only kill processes, so no file needs to survive a power loss. In memory, a point takes half the time.
+# The tests only kill processes, so no file needs to survive a power loss. In memory, a run takes half the time.
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes the name
 
 
 @dataclass(frozen=True)
 class Aftermath:
-    """The state after a disturbed life, at each step of the recovery."""
+    """The output, traces and ledgers after a kill or failure, at each step of the recovery."""
 
     trace: Trace
     answers: tuple[str, ...]  # the output of the first and the second launch
-    ran: tuple[int, int]  # the number of runs of the command after the point, and in the end
-    again: Trace | None  # the trace of the second launch, if the first launch printed no id
-    found: Snapshot  # the ledger after the point
-    settled: Snapshot  # the ledger after a reconciliation
-    untouched: Snapshot  # the ledger after a second reconciliation
+    ran: tuple[int, int]  # the number of runs of the command before the recovery began, and at the end
+    again: Trace | None  # the trace of the second launch, which happens only if the first launch printed no id
+    found: Snapshot  # the ledger before the recovery began
+    settled: Snapshot  # the ledger after dead tasks were settled once
+    untouched: Snapshot  # the ledger after dead tasks were settled a second time
     orphans: tuple[str, ...]
-    damage: tuple[str, ...]  # defects of files and locks, and errors of the reconciler
+    damage: tuple[str, ...]  # defects of files and locks, and errors while dead tasks were settled
 
     @property
     def printed(self) -> tuple[str, ...]:
@@ -96,10 +96,7 @@ class Aftermath:
 
 
 class Life:
-    """A state directory for one task at a time.
-
-    Create it inside `drive`, and close it.
-    """
+    """A state directory for one task at a time. It must be created inside `drive`, and closed after its use."""
 
     def __init__(self, script: str = ORDINARY) -> None:
         shared = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
@@ -115,7 +112,7 @@ class Life:
         for home in (self.home, self._other_home):
             with SqliteLedger(home.ledger, utc_now()):
                 pass
-        # If the launcher is killed between the fingerprint and the commit, the next command repairs the ledger.
+        # If the launcher is killed between these two writes, the next command repairs the ledger.
         restore_by(restore_incomplete)
         self._request = Request(
             command=from_argv([script]) if script == UNSTARTABLE else from_shell_text(script),
@@ -123,13 +120,13 @@ class Life:
             surroundings=Surroundings(environ={"PATH": os.defpath}, umask=0o077),
             session="a session",
             key="k",
-            key_scope="ended",  # the key stays taken, whichever process was killed
-            observe="off",  # the observer's thread would change the trace in every run; other tests kill observers
+            key_scope="ended",  # The key stays taken, whichever process is killed.
+            observe="off",  # The observer's thread would change the trace in every run. Other tests kill observers.
             claims=(lock("l"),) if script == QUEUED else (),
         )
         self._script = script
         _make_small_and_fast()
-        # A keeper rehearses the settlement when its command has run for a while. Here it does so always or never.
+        # A keeper prepares the settlement when its command has run for a while. Here it always does, or never.
         supervise._REHEARSES_AFTER = 0.0 if script == GATED else 3600.0
         self.freeze()
 
@@ -139,13 +136,13 @@ class Life:
         shutil.rmtree(self._root)
 
     def freeze(self) -> None:
-        """Make the current state directory the template from which every further life begins."""
+        """Make the current state directory the template that every further run copies."""
         shutil.rmtree(self._template, ignore_errors=True)
         self._now.rename(self._template)
         self._reset()
 
     def fold_log(self) -> None:
-        """Write the ledger's log into its main file.
+        """Copy the ledger's write-ahead log into its main file.
 
         The length of the log depends on timing, and would change the trace.
         """
@@ -167,7 +164,7 @@ class Life:
         if spawner == 0:
             keepers = become_detached()
             run(self._other_home, self._request.but(command=from_shell_text("exit 0"), key=None), utc_now())
-            select.select(list(keepers._channels), [], [])  # wait until the keeper is idle
+            select.select(list(keepers._channels), [], [])  # Wait until the keeper is idle.
             os._exit(self._launch())
         return abs(os.waitstatus_to_exitcode(os.waitpid(spawner, 0)[1]))
 
@@ -192,11 +189,11 @@ class Life:
             witness = (files.read_slot("process") or {})["witness"]
             keeper = os.pidfd_open(ptrace.parent_of(int(witness)))
             signal.pidfd_send_signal(keeper, signal.SIGKILL)
-            select.select([keeper], [], [])  # the keeper is dead, and its locks are free
+            select.select([keeper], [], [])  # The keeper is dead, and its locks are free.
             os.close(keeper)
 
     def reconcile(self) -> None:
-        """Settle tasks with dead keepers, as every reading command does first."""
+        """Settle the tasks whose keepers are dead. Every command that reads tasks begins with this."""
         reconcile(self.home, utc_now())
 
     def trace(
@@ -206,7 +203,7 @@ class Life:
         kill: KillAt | None = None,
         fail: FailAt | None = None,
     ) -> Trace:
-        """Run a life from the beginning, disturbed or not, and keep the state that it leaves."""
+        """Run a task from its launch on, with or without a kill or failure, and keep the state that it leaves."""
         self._reset()
         return run_traced(
             program or self.launch,
@@ -217,7 +214,7 @@ class Life:
         )
 
     def clear_up(self, trace: Trace, *, ask_again: bool = True) -> Aftermath:
-        """Bring a disturbed life to its end, as a caller would do, and return the state after each step."""
+        """Do what a caller does after a kill or failure, and return the state after each step."""
         damage = []
         ran, found = self.count_runs(), self.snapshot()
         again = None
@@ -229,7 +226,7 @@ class Life:
         for _ in range(2):
             try:
                 orphans += reconcile(self.home, utc_now(), adopter=None)
-            except Exception as error:  # noqa: BLE001 - any error of the reconciler is a finding
+            except Exception as error:  # noqa: BLE001 - any error here is a finding
                 damage.append(f"the reconciler raised {type(error).__name__}: {error}")
             seen.append(self.snapshot())
         return Aftermath(
@@ -260,7 +257,7 @@ def _say(line: str) -> bool:
     try:
         os.write(1, line.encode() + b"\n")
     except OSError:
-        return False  # the failing disk also has the file for the caller's output
+        return False  # The failing disk also holds the file with the caller's output, so this write may fail.
     return True
 
 
@@ -276,11 +273,11 @@ _sleep: Final = time.sleep
 
 
 def _make_small_and_fast() -> None:
-    """Shorten pauses, and shorten the list of processes, in this process and its forks.
+    """Shorten pauses and the search for processes in this process and its forks.
 
-    Deadlines stay unchanged. The search for orphans of a dead task usually examines every process of the machine. Here,
-    two processes are enough.
+    Deadlines are not changed. The search for orphans of a dead task usually examines every process of the machine. Here
+    it examines two processes.
     """
-    settle._TIDIES_ONE_IN = 1 << 60  # never, because tidying depends on the random task id and changes the trace
+    settle._TIDIES_ONE_IN = 1 << 60  # Never tidy up. The random task id decides this, and would change the trace.
     time.sleep = lambda seconds: _sleep(float(seconds) / _HURRY)
     process_tree._all_pids = lambda: [1, os.getpid()]

@@ -1,7 +1,7 @@
-"""Planted bugs, such as a careful programmer could write, and the invariants that they break.
+"""Bugs as a careful programmer could write them, each planted on purpose, and the guarantees that they break.
 
-For each bug, the sweep must report the name of the broken invariant. A sweep without findings proves something only if
-it would have found these bugs.
+The crash tests must find each bug and name the guarantee that it breaks. Only then do crash tests without a finding
+prove something.
 """
 
 import errno
@@ -30,16 +30,16 @@ from tests.crash.sweep import Sweep
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug, the sweep that shows it, and the name of the invariant that it breaks."""
+    """A bug, the series of crash tests that must find it, and the name of the guarantee that it breaks."""
 
     plant: Callable[[], object]
     sweep: Sweep
     caught_by: str
-    near: tuple[str, int] | None = None  # the name and index of the system call where the hunt begins
+    near: tuple[str, int] | None = None  # the name of a system call and its index, where the search begins
 
 
 def replace(owner: object, name: str, planted: object) -> None:
-    """Replace an attribute that exists. If the attribute does not exist, raise an error."""
+    """Replace an attribute by another value. If the attribute does not exist, raise an error."""
     getattr(owner, name)
     setattr(owner, name, planted)
 
@@ -104,18 +104,18 @@ def tell_before_recording() -> None:
 
 
 def take_a_dead_witness_for_success() -> None:
-    """Plant a bug: an end that no process saw is settled with exit code 0."""
+    """Plant a bug: if no process saw the end of a command, its task is settled with exit code 0."""
     success = Evidence(kind="exited", seen_by="keeper", exit_code=0)
     replace(exit_watch, "_without_witness", lambda _: success)
 
 
 def ignore_the_record() -> None:
-    """Plant a bug: a task is reconciled without reading the exit that the witness recorded."""
+    """Plant a bug: a dead task is settled without reading the exit that the witness recorded."""
     replace(reconcile, "read_evidence", lambda *_: None)
 
 
 def reconcile_without_the_lock() -> None:
-    """Plant a bug: a task is reconciled without taking its lock and without checking its keeper."""
+    """Plant a bug: a task is settled by a reader that neither takes the task's lock nor checks the task's keeper."""
 
     def open_only(files: AttemptFiles, which: str = "lock") -> int:
         return os.open(files.lock if which == "lock" else files.control, os.O_RDWR | os.O_CLOEXEC)
@@ -137,13 +137,13 @@ def begin_without_a_go() -> None:
 
 
 def take_lost_for_never_begun() -> None:
-    """Plant a bug: a lost command is started again, although it may have run."""
+    """Plant a bug: a lost command is started again as if it had never begun, although it may have run."""
     unseen = reconcile._Check._unseen
     replace(reconcile._Check, "_unseen", lambda check, _: unseen(check, "no"))
 
 
 def write_the_record_in_two() -> None:
-    """Plant a bug: the exit record is written in two steps, and read without a checksum."""
+    """Plant a bug: the exit record is written in two steps, and it is read without a check of its checksum."""
     write, read = record.write_slot, record.read_slot
 
     def write_halves(fd: int, slot: "record.Slot", *, durable: bool = True, **fields: object) -> None:
@@ -162,9 +162,9 @@ def write_the_record_in_two() -> None:
 
 
 def inherit_nothing() -> None:
-    """Plant a bug: the keeper does not become a subreaper.
+    """Plant a bug: the keeper does not become the subreaper.
 
-    If the witness dies, the exit status of the command is then lost.
+    If the witness dies, the command's exit status is then lost.
     """
     replace(keeper, "become_subreaper", lambda: None)
 
@@ -182,7 +182,7 @@ def answer_a_dead_launcher() -> None:
 
 
 def believe_a_failed_commit() -> None:
-    """Plant a bug: an error of COMMIT is taken as proof that no row was written."""
+    """Plant a bug: if COMMIT reports an error, the keeper assumes that no row was written. A row may have been."""
     attempt = start_attempt.new_attempt
 
     def enqueue(home: Home, launch: Launch, now: datetime, *_: object, **__: object) -> Task:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def present_before_printing() -> None:
-    """Plant a bug: a notice is marked as presented before it is printed."""
+    """Plant a bug: a notice is recorded as presented before it is printed."""
 
     def enter(claimed: inbox.Claim) -> inbox.Claim:
         claimed.presented()
@@ -32,7 +32,7 @@ def present_before_printing() -> None:
 
 
 def believe_a_dead_claim() -> None:
-    """Plant a bug: a notice is left to the process that claimed it, although this process is dead."""
+    """Plant a bug: a notice that a dead process has claimed is never claimed by another process."""
     replace(inbox, "is_held", lambda *_: True)
 
 
@@ -48,7 +48,7 @@ def acknowledge_at_the_claim() -> None:
 
 
 def rename_when_told_again() -> None:
-    """Plant a bug: a notice that was claimed before gets a new id."""
+    """Plant a bug: a notice gets a new id if it was claimed before."""
     owed = Notices.owed
 
     def owed_anew(self: Notices, *which: Any, **limits: Any) -> list[Notice]:
@@ -66,7 +66,10 @@ def forget_what_was_printed() -> None:
 
 
 def end_the_session_first() -> None:
-    """Plant a bug: a session is ended before its tasks, and tasks of an ended session are skipped."""
+    """Plant a bug: a session is recorded as ended before its tasks are ended.
+
+    Tasks of an ended session are then skipped.
+    """
     end_foreground = lineage._end_foreground
 
     def end_then_ask(home: Home, session: Session, adopter: "Adopter | None") -> list[Task]:

@@ -1,11 +1,11 @@
 """The ptrace(2) calls that the crash harness needs, and the names of system calls.
 
-Only this module uses the kernel's tracing interface. `tree` decides what to do with a tracee. Tracees are seized
-(PTRACE_SEIZE) instead of using PTRACE_TRACEME, for three reasons. The harness can distinguish a job-control stop from
-the signal that caused it. It can leave a tracee stopped. The new children of a seized tracee report an event, and not a
-SIGSTOP, which could also come from another sender.
+Only this module uses the kernel's tracing interface. The module `tree` decides what to do with a traced process. The
+harness attaches with PTRACE_SEIZE and not with PTRACE_TRACEME, for three reasons. It can then distinguish a job-control
+stop from the signal that caused it. It can leave a process stopped. A new child of a traced process reports an event,
+and not a SIGSTOP that could also come from another sender.
 
-Reading a call works on every architecture. Failing a call needs registers, and is written for x86-64 only.
+The number of a call can be read on every architecture. Letting a call fail needs registers, and works on x86-64 only.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ FORK_EVENTS: Final = frozenset({1, 2, 3})  # fork, vfork, clone
 EVENT_STOP: Final = 128
 SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
 STOP_SIGNALS: Final = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
-_WAIT_ALL: Final = 0x40000000  # __WALL: wait also for threads, and for children whose end sends no SIGCHLD
+_WAIT_ALL: Final = 0x40000000  # __WALL: wait for threads too, and for children whose end sends no SIGCHLD
 
 # TRACESYSGOOD marks system call stops. TRACEFORK, TRACEVFORK and TRACECLONE attach the new process. TRACEEXEC
 # replaces the SIGTRAP of an exec. EXITKILL kills the tracees if the tracer dies.
@@ -105,7 +105,7 @@ def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) ->
             os.kill(os.getpid(), signal.SIGSTOP)
             os._exit(_exit_code(program))
         finally:
-            os._exit(71)  # after any exception, the child must not continue with the code of its parent
+            os._exit(71)  # After any exception, the child must not continue with the code of its parent.
     os.waitpid(pid, os.WUNTRACED)
     try:
         _ptrace(_SEIZE, pid, 0, _OPTIONS)
@@ -113,33 +113,30 @@ def fork_traced(prepare: Callable[[], object], program: Callable[[], object]) ->
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise
-    os.kill(pid, signal.SIGCONT)  # the child still waits until the tracer resumes it
+    os.kill(pid, signal.SIGCONT)  # The child still waits until the tracer resumes it.
     return pid
 
 
 def resume(pid: int, request: int, signum: int = 0) -> None:
-    """Continue a stopped tracee, and deliver `signum` if it is not 0."""
+    """Continue a stopped traced process, and deliver the signal `signum` if it is not 0."""
     _ptrace(request, pid, 0, signum)
 
 
 def new_child(pid: int) -> int:
-    """Return the id of the process that a tracee has created, after a fork, vfork or clone event."""
+    """Return the id of the process that a traced process has just created by fork, vfork or clone."""
     message = ctypes.c_ulong()
     _ptrace(_GETEVENTMSG, pid, 0, ctypes.addressof(message))
     return message.value
 
 
 def read_stop(pid: int) -> CallStop:
-    """Return the system call at which a tracee has stopped.
-
-    The next call of this function overwrites the result.
-    """
+    """Return the system call at which a traced process has stopped. The next call overwrites the returned object."""
     _ptrace(_GET_SYSCALL_INFO, pid, _stop_size, _stop_address)
     return _stop
 
 
 def skip_call(pid: int) -> None:
-    """At the entry of a system call, replace the call by number -1, which has no effect."""
+    """Let a process that enters a system call skip the call. The number of the call becomes -1, which has no effect."""
     _ptrace(_POKEUSER, pid, _X86_ORIG_RAX, 2**64 - 1)
 
 
@@ -149,9 +146,9 @@ def set_result(pid: int, result: int) -> None:
 
 
 def take_stops() -> tuple[list[tuple[int, int]], bool]:
-    """Return all processes that have stopped or ended, and whether none is left.
+    """Return all traced processes that have stopped or ended, and whether none is left.
 
-    All stops are taken before any process is resumed, so that a busy process does not starve the others.
+    All stops are taken before any process is resumed. Otherwise, a busy process would keep the others from running.
     """
     stops: list[tuple[int, int]] = []
     while True:
@@ -237,10 +234,7 @@ def name_at(pid: int, stop: CallStop) -> str:
 
 
 def is_heap_call(name: str, stop: CallStop) -> bool:
-    """Return whether a system call was made by the memory allocator.
-
-    No other process can see such a call.
-    """
+    """Return whether a memory allocator made a system call. Such calls have no effect on other processes."""
     return name in _HEAP_CALLS or (name == "mmap" and bool(stop.args[3] & _MAP_ANONYMOUS))
 
 

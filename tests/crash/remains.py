@@ -1,4 +1,4 @@
-"""What is left on the disk after a life, besides the rows of its task: files, locks and the ledger."""
+"""What a task leaves on the disk besides the rows in the ledger: files and locks."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ Snapshot = tuple[tuple[Task, History], ...]
 
 
 def damage_in(home: Home, snapshot: Snapshot) -> list[str]:
-    """Return the defects of the ledger, and the locks that are missing or still held."""
+    """Return the defects of the ledger, and the lock files that are missing or still locked."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         damage = [f"integrity: {line}" for line in ledger.check_integrity()]
     damage += [f"quarantined: {path.name}" for path in Path(home.path).glob("ledger*.broken*")]

@@ -1,8 +1,8 @@
-"""Sweeps: a life is disturbed before every system call of one of its processes.
+"""Sweeps: runs of a task in which a process is killed, or its call fails, at one system call after the other.
 
-A life is one task from its launch to its last record. A point is the number of a system call of that process. A sweep
-counts up from the first system call until the life ends before the call is made. The invariants must hold after each
-point, however the processes are scheduled.
+A run is one task from its launch to its last record. A point is the number of a system call of one process. A sweep
+visits the points in order, until the run ends before it reaches a point. The invariants must hold after each point, in
+whatever order the processes run.
 """
 
 import time
@@ -21,41 +21,41 @@ from tests.crash.tree import FailAt, KillAt, Trace
 WRITES: Final = frozenset(
     {"write", "pwrite64", "fsync", "fdatasync", "ftruncate", "fallocate", "openat", "rename", "mkdir", "mknodat"}
 )
-# Calls that leave no trace if the process is killed after them. They only read, or take a lock that the kernel frees.
+# A kill after one of these calls is the same as a kill before it. They only read, or take a lock that the kernel frees.
 _TRACELESS: Final = frozenset(
     {"chdir", "fcntl", "fstat", "getcwd", "getdents64", "geteuid", "getpid", "getrandom", "gettid", "lstat"}
     | {"newfstatat", "poll", "pread64", "prlimit64", "read", "set_robust_list", "stat"}
 )
-# A sweep ends after this number of missed points in a row. One miss is not enough, because the scheduling of two
-# processes changes a trace by a call or two.
+# A sweep ends after this number of calls in a row that no run reached. One is not enough, because the order in which
+# processes run changes their number of calls by one or two.
 _LAST_MISSES: Final = 3
 _TRIES: Final = 20
 _HUNTS = 3
 _NEVER: Final = 1 << 30
-_MOST_HANGS: Final = 3  # each of these points costs seconds, and further points show nothing new
+_MOST_HANGS: Final = 3  # Each of these runs takes seconds, and further runs would show nothing new.
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The settings of a sweep: the disturbed process, the kind of life and the kind of disturbance."""
+    """The settings of a series of crash tests: the process, the kind of run, and the kill or error."""
 
     role: str
     also: tuple[str, ...] = ()
-    errno: int | None = None  # the error with which calls of `names` fail; if None, the process is killed
-    persistent: bool = False  # whether every later call of `names` fails too
+    errno: int | None = None  # the error with which calls of these names fail, or None to kill the process
+    persistent: bool = False  # whether every later call of these names fails, too
     names: frozenset[str] = WRITES
     script: str = ORDINARY
-    since: str | None = None  # the sweep begins at the first call of this name, before which there is no other process
-    distinct: bool = False  # skip points after a call in `_TRACELESS`: each is the same as the point before
-    ruin: str | None = None  # how a task loses its processes, before the reconciler is disturbed
-    looks: int = 3  # number of undisturbed lives; every life has the points of the shortest of them
+    since: str | None = None  # The series begins at the first call of this name. Before it, the process is alone.
+    distinct: bool = False  # whether to leave out kills after a call in `_TRACELESS`, which equal kills before the call
+    ruin: str | None = None  # how a task loses its processes before the process that settles it is killed
+    looks: int = 3  # the number of runs without a kill; the shortest of them gives the number of calls
 
     def stage(self) -> Life:
-        """Create the state directory for the lives of this sweep."""
+        """Create the state directory for the runs of this series."""
         return Life(self.script)
 
     def disturb(self, life: Life, number: int) -> Trace:
-        """Run one life to its end, and disturb it at the point with this number."""
+        """Run one task to its end. At the system call with this number, kill the process or let the call fail."""
         program = life.reconcile if self.ruin else None
         if self.errno is None:
             return life.trace(program, kill=KillAt(self.role, number, self.also))
@@ -63,12 +63,12 @@ class Sweep:
         return life.trace(program, fail=fail)
 
     def count(self, clean: Trace) -> int:
-        """Return the number of points of an undisturbed life."""
+        """Return the number of system calls of the process in a run without a kill or failure."""
         calls = clean.calls[self.role]
         return len(calls) if self.errno is None else sum(name in self.names for name in calls)
 
     def points(self, clean: Trace) -> list[int]:
-        """Return the numbers of the points that the sweep visits."""
+        """Return the numbers of the system calls at which a kill or failure is tried."""
         calls = clean.calls[self.role]
         begin = calls.index(self.since) if self.since else 0
         return [
@@ -78,7 +78,7 @@ class Sweep:
         ]
 
     def judge(self, life: Life, trace: Trace, ruined: Point | None) -> tuple[str, list[str]]:
-        """Bring a disturbed life to its end, and return the outcome and the names of the broken invariants."""
+        """Let callers recover from a kill or failure. Return the outcome and the names of the broken guarantees."""
         after = life.clear_up(trace, ask_again=ruined is None)
         point = ruined or point_of(after, self.role if self.errno else None, startable=self.script != UNSTARTABLE)
         broken = violations(after, point)
@@ -90,7 +90,7 @@ class Sweep:
 
 @dataclass
 class Report:
-    """The result of one sweep."""
+    """The result of one series of crash tests."""
 
     name: str
     expected: int = 0
@@ -109,11 +109,14 @@ class Report:
 
 
 def run_sweep(name: str, sweep: Sweep) -> Report:
-    """Visit every point of a sweep, and return the report. Call this inside `drive`."""
+    """Try a kill or failure at every system call of a series, and return the report.
+
+    This function must be called inside `drive`.
+    """
     began, report = time.monotonic(), Report(name)
     with closing(sweep.stage()) as life:
         ruined = _ruin(life, sweep.ruin) if sweep.ruin else None
-        # Points that only a longer life has are visited too, because the sweep goes on until no life reaches a point.
+        # Some runs have more calls than others. The series goes on until no run reaches a call.
         clean = min((_clean(life, sweep) for _ in range(sweep.looks)), key=sweep.count)
         points, end = sweep.points(clean), sweep.count(clean)
         report.expected = len(points)
@@ -123,8 +126,8 @@ def run_sweep(name: str, sweep: Sweep) -> Report:
             _visit(report, life, sweep, number, ruined)
             if sum("hung" in text for text in report.violations) >= _MOST_HANGS:
                 break
-        # A missed number after the last point is no point. The other missed points exist, but the other processes were
-        # faster that time. They are tried again until they are hit.
+        # Numbers after the last call are no calls. Any other call that was not reached exists, but the other processes
+        # were faster in that run. It is tried again until it is reached.
         missed, report.missed = [miss for miss in report.missed if miss < end], []
         for _ in range(_TRIES):
             for number in missed:
@@ -142,10 +145,10 @@ def hunt(
     prey: str,
     near: tuple[str, int] | None,
 ) -> Report:
-    """Plant a bug, and visit points, nearest first, until the sweep reports the bug.
+    """Plant a bug, and try kills or failures until a run breaks the guarantee with the name `prey`.
 
-    The report must have the name `prey` of the invariant that the bug breaks. The order of two processes at a point
-    depends on chance, so all points are visited several times.
+    Calls nearest to the beginning of the search come first. The order in which processes run is random, so all calls
+    are tried several times.
     """
     began, report = time.monotonic(), Report(name)
     with closing(sweep.stage()) as life:
@@ -168,7 +171,7 @@ def _place_of(calls: list[str], name: str, which: int) -> int:
 
 
 def _clean(life: Life, sweep: Sweep) -> Trace:
-    """Run a life without disturbing it. It is traced like a disturbed life, so that it has the same timing."""
+    """Run a task without a kill or failure. The run is traced like the others, so that it has the same timing."""
     return life.trace(life.reconcile if sweep.ruin else None, kill=KillAt(sweep.role, _NEVER))
 
 
@@ -196,7 +199,7 @@ def _outcome(after: Aftermath) -> str:
 
 
 def _ruin(life: Life, kind: str) -> Point:
-    """Leave a task without keeper and witness, as the state from which every life begins."""
+    """End the keeper and the witness of a task, which leaves the state from which every run begins."""
     clean = life.trace()
     if kind == "recorded":
         number = len(clean.calls[KEEPER])

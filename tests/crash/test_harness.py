@@ -1,4 +1,4 @@
-"""Tests of the crash harness itself. Every sweep relies on the properties that they check."""
+"""Tests of the crash harness itself, on which all crash tests rely."""
 
 import errno
 import os
@@ -51,7 +51,10 @@ def state_of(pid: int) -> str:
 
 
 def before(name: str, program: Callable[[], object], role: str = "0") -> KillAt:
-    """Return the point before the first call with this name, found by an undisturbed run of the program."""
+    """Return the place before the first call with this name, at which a process can be killed.
+
+    A run without a kill finds the place.
+    """
     return KillAt(role, drive(lambda: run_traced(program)).calls[role].index(name))
 
 
@@ -70,7 +73,7 @@ def family(folder: Path, heap: int = 0) -> Callable[[], None]:
 
 
 def test_sweep_kills_at_every_call_once_and_the_other_processes_run_on(tmp_path: Path) -> None:
-    """A sweep kills the process once at each call of the undisturbed run, and then ends.
+    """A series of crash tests kills the process once at each of its system calls.
 
     The other processes continue to run.
     """
@@ -92,9 +95,9 @@ def test_sweep_kills_at_every_call_once_and_the_other_processes_run_on(tmp_path:
 
 
 def test_roles_and_calls_are_the_same_in_every_run(tmp_path: Path) -> None:
-    """Roles and calls are the same in every run.
+    """The names of processes and the numbers of their calls are the same in every run.
 
-    Roles follow the order of forks, and calls of the memory allocator are not counted.
+    The names follow the order of forks. Calls of the memory allocator are not counted.
     """
     sizes = range(0, 4_000_000, 200_000)
     traces = drive(lambda: [run_traced(family(tmp_path, heap=size)) for size in sizes])
@@ -119,10 +122,7 @@ def test_call_that_the_kernel_restarts_counts_once() -> None:
 
 
 def test_a_killed_process_does_not_make_the_call(tmp_path: Path) -> None:
-    """A process that is killed before a write does not write.
-
-    The file has only the byte that the undisturbed run wrote.
-    """
+    """A process that is killed before a write does not write. The file has only the byte of the run without a kill."""
     path = tmp_path / "file"
     kill = before("write", lambda: write_file(path, b"x"))
     trace = drive(lambda: run_traced(lambda: write_file(path, b"y"), kill=kill))
@@ -133,7 +133,7 @@ def test_a_killed_process_does_not_make_the_call(tmp_path: Path) -> None:
 def test_double_kill_kills_both_processes_at_once(tmp_path: Path) -> None:
     """A double kill kills two processes at once, whatever the second process is doing.
 
-    A process that does not exist yet is skipped.
+    If the second process does not exist yet, only the first is killed.
     """
 
     def program() -> None:
@@ -150,9 +150,9 @@ def test_double_kill_kills_both_processes_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("answers", ["ok ENOSPC ok", "ok ENOSPC ENOSPC"])
 def test_failed_write_returns_an_error_and_writes_nothing(tmp_path: Path, answers: str) -> None:
-    """A write that is set to fail returns an error and writes no byte.
+    """If a write is set to fail, it returns an error and writes no byte. Other processes are not affected.
 
-    The test lets the second write fail, or the second and all later writes, in one role only.
+    The test lets only the second write fail, or the second and all later writes.
     """
 
     def answer(letter: bytes) -> str:
@@ -177,9 +177,9 @@ def test_failed_write_returns_an_error_and_writes_nothing(tmp_path: Path, answer
 
 @pytest.mark.parametrize("reached", ["kill and fail", "kill", "fail"])
 def test_kill_with_a_failure_is_a_hit_only_when_both_happen(tmp_path: Path, reached: str) -> None:
-    """A point with a kill and a failure is hit only if the kill and the failure happen.
+    """If a kill and a failure are tried together, the try counts only if the process was killed and the call failed.
 
-    So a sweep over such points ends at the first point at which one of them did not happen.
+    So the series of tries ends when one of the two does not happen any more.
     """
 
     def program() -> None:
@@ -197,7 +197,7 @@ def test_kill_with_a_failure_is_a_hit_only_when_both_happen(tmp_path: Path, reac
 def test_fail_at_refuses_the_name_of_an_unknown_call() -> None:
     """`FailAt` refuses a misspelled name of a system call.
 
-    Otherwise a sweep with this name would end at once and look complete.
+    Otherwise, the crash tests with this name would end at once and look complete.
     """
     with pytest.raises(ValueError, match="wirte"):
         FailAt("0", 0, frozenset({"wirte"}), errno.EIO)
@@ -205,10 +205,7 @@ def test_fail_at_refuses_the_name_of_an_unknown_call() -> None:
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_detached_grandchild_is_followed_and_waited_for(tmp_path: Path, killed: bool) -> None:
-    """A detached grandchild is traced and waited for.
-
-    It has its own session and no open descriptors, and outlives its parents.
-    """
+    """A process is traced and waited for even if it is detached, has no open descriptors and outlives its parents."""
 
     def grandchild(driver: int) -> None:
         os.setsid()
@@ -229,7 +226,7 @@ def test_a_detached_grandchild_is_followed_and_waited_for(tmp_path: Path, killed
 
 @pytest.mark.parametrize("kill", [None, KillAt("0", 1)])
 def test_hanging_process_is_reported_with_its_role_and_killed(kill: KillAt | None) -> None:
-    """A process that hangs is killed, and reported with its role and the call that blocks it.
+    """A process that hangs is killed, and reported with its name and the call that blocks it.
 
     This holds even for a process that was not traced.
     """
@@ -261,9 +258,9 @@ def test_signals_of_traced_processes_are_delivered() -> None:
 
 
 def test_exec_spawned_programs_and_threads_work_under_the_tracer(tmp_path: Path) -> None:
-    """Exec, spawned programs and threads work in a traced program.
+    """A traced program can call exec, spawn programs and use threads.
 
-    A program keeps its role over an exec, and a thread has a role of its own.
+    A process keeps its name when it executes another program, and a thread has a name of its own.
     """
 
     def program() -> int:
@@ -279,10 +276,7 @@ def test_exec_spawned_programs_and_threads_work_under_the_tracer(tmp_path: Path)
 
 
 def test_exception_of_the_program_is_printed_and_exits_70(tmp_path: Path) -> None:
-    """If the program raises an exception, it is printed, and the exit code is 70.
-
-    So the program is not mistaken for a killed process.
-    """
+    """If the program raises an exception, it is printed, and the exit code is 70, unlike that of a killed process."""
     trace = drive(lambda: run_traced(lambda: 1 / 0, stdout=tmp_path / "output"))
     assert trace.exits == {"0": 70}
     assert "ZeroDivisionError" in (tmp_path / "output").read_text()

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.skipif(bool(UNSUPPORTED), reason=f"
 
 @pytest.fixture(scope="module")
 def reports() -> dict[str, Report]:
-    """Run every sweep once, two at a time, print the reports and return them."""
+    """Run all series of crash tests once, two at a time, print the reports and return them."""
     began = time.monotonic()
     found = {report.name: report for report in run_apart(SWEEPS)}
     for report in found.values():
@@ -25,7 +25,7 @@ def reports() -> dict[str, Report]:
 
 @pytest.fixture(scope="module")
 def hunts() -> dict[str, Report]:
-    """Run the hunt for every planted bug once, two at a time, and return the reports."""
+    """Search once for every planted bug, two searches at a time, and return the reports."""
     return {report.name: report for report in run_apart(MUTANTS)}
 
 
@@ -35,26 +35,26 @@ def _points(found: dict[str, Report]) -> int:
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if not s.also and not s.errno])
 def test_no_single_kill_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """No guarantee is broken if one process is killed before any of its calls.
+    """If one process is killed before any of its calls, no guarantee is broken.
 
-    The command runs at most once, and its task has one ending, one notice and the true exit code. No ending stays
-    unreported. An ending is reported twice only under one notice id, and only if the first report was not recorded.
+    The command runs at most once, and its task has one ending, one notice and the true exit code. Every ending is
+    reported. It is reported twice only under one notice id, and only if the first report was not recorded.
     """
     assert not reports[name].violations, str(reports[name])
 
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if s.also])
 def test_no_double_kill_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """No guarantee is broken if two processes are killed at once.
+    """If two processes are killed at once, no guarantee is broken.
 
-    An ending may be lost only if keeper and witness are killed together.
+    The exit code may be lost only if keeper and witness are killed together.
     """
     assert not reports[name].violations, str(reports[name])
 
 
 @pytest.mark.parametrize("name", [n for n, s in SWEEPS.items() if s.errno])
 def test_no_failing_disk_breaks_a_promise(reports: dict[str, Report], name: str) -> None:
-    """No guarantee is broken if one disk call fails, or if all later disk calls fail too.
+    """If one disk call fails, or all calls from one on, no guarantee is broken.
 
     Outlive may refuse a request, but must not contradict itself.
     """
@@ -63,27 +63,24 @@ def test_no_failing_disk_breaks_a_promise(reports: dict[str, Report], name: str)
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_sweep_hits_every_point(reports: dict[str, Report], name: str) -> None:
-    """Each point of a sweep is hit. A sweep that misses points proves nothing about them."""
+    """Each kill and failure that the crash tests try takes place. Otherwise they would prove nothing about it."""
     report = reports[name]
     assert not report.missed, f"{report}\nmissed: {report.missed}"
     assert report.points >= report.expected
 
 
 def test_sweeps_have_at_least_a_thousand_points(reports: dict[str, Report]) -> None:
-    """All sweeps together have at least a thousand points, so that the documentation may state this number."""
+    """All crash tests together try at least a thousand kills and failures. The documentation states this number."""
     assert _points(reports) >= 1000
 
 
 def test_there_are_at_least_eight_planted_bugs() -> None:
-    """There are at least eight planted bugs.
-
-    Each check must have been seen failing, because otherwise it may check nothing.
-    """
+    """There are at least eight planted bugs, which show that the crash tests can find a bug."""
     assert len(MUTANTS) >= 8
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_caught_by_name(hunts: dict[str, Report], name: str) -> None:
-    """The sweep for a planted bug reports the name of the invariant that the bug breaks."""
+    """The crash tests find each planted bug, and name the guarantee that the bug breaks."""
     report = hunts[name]
     assert any(MUTANTS[name].caught_by in text for text in report.violations), str(report)

@@ -1,11 +1,11 @@
-"""Run a function as a traced process tree, and kill a process or fail a system call in it.
+"""Run a function as a traced process tree, and kill a process or let a system call fail in it.
 
 A process is named by its role, which follows the forks: "0" runs the function, "0.0" is its first child, and "0.0.1" is
 the second child of "0.0". Process ids change from run to run, and roles do not.
 
-A point is a number of calls of one role. Two kinds of call do not count. Calls of the memory allocator (brk, anonymous
-mmap and the like) depend on what the parent allocated before, and no other process can see them. A call that the kernel
-restarts after a signal is counted once, because an interruption depends on timing.
+A point is a number of calls of one role. Two kinds of call are not counted. Calls of the memory allocator (brk,
+anonymous mmap and the like) depend on what the parent allocated before, and no other process can see them. A call that
+the kernel restarts after a signal is counted once, because the time of the signal varies.
 """
 
 import multiprocessing
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class KillAt:
-    """A SIGKILL that `role` receives just before it makes its call number `call`, counted from 0.
+    """A SIGKILL for a process just before it makes its call number `call`, counted from 0.
 
-    The processes whose roles are in `also` are killed at the same time.
+    `role` is the name of the process. The processes named in `also` are killed at the same time.
     """
 
     role: str
@@ -39,21 +39,22 @@ class KillAt:
 
 @dataclass(frozen=True)
 class FailAt:
-    """A failure of one system call of `role`, which is not made and returns an error.
+    """A failure of a system call, which is not made and returns an error.
 
-    It is call number `call`, counted from 0, among the calls of this role that are in `names`.
+    `role` is the name of the process. `call` is the number of the call, counted from 0, among the calls of this process
+    whose names are in `names`.
     """
 
     role: str
     call: int
-    names: frozenset[str]  # only these calls are counted, including calls of the allocator if they are named
+    names: frozenset[str]  # Only calls of these names are counted, even calls of the memory allocator.
     errno: int
     persistent: bool = False  # whether every later call in `names` fails too
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if a name is misspelled.
+        """Raise `ValueError` if the name of a system call is misspelled.
 
-        A sweep with a misspelled name would end at once and look complete.
+        Crash tests with such a name would end at once and look complete.
         """
         if unknown := self.names - ptrace.KNOWN_NAMES:
             raise ValueError(f"unknown system calls: {', '.join(sorted(unknown))}")
@@ -63,16 +64,16 @@ class FailAt:
 class Trace:
     """The record of one run.
 
-    If a point was given, only the calls of its roles are recorded, and only until the point is hit.
+    If a kill or failure was requested, calls are recorded only for its processes, and only until it happens.
     """
 
     hit: bool = False  # whether the requested kill and the requested failure have happened
     killed: str | None = None  # the name of the call before which the process was killed
-    victims: tuple[str, ...] = ()  # the roles of the killed processes, without roles that had no running process
+    victims: tuple[str, ...] = ()  # the names of the killed processes; names without a running process are left out
     failed: list[str] = field(default_factory=list)
-    calls: dict[str, list[str]] = field(default_factory=dict)  # role -> names of its calls
-    exits: dict[str, int] = field(default_factory=dict)  # role -> exit code, or -signal
-    hung: dict[str, str] = field(default_factory=dict)  # role of a surviving process -> its last call
+    calls: dict[str, list[str]] = field(default_factory=dict)  # name of a process -> names of its calls
+    exits: dict[str, int] = field(default_factory=dict)  # name of a process -> exit code, or -signal
+    hung: dict[str, str] = field(default_factory=dict)  # name of a surviving process -> its last call
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ class _Process:
     children: int = 0
     last_number: int = -1
     interrupted: bool = False
-    error: int | None = None  # the errno of a skipped call, to be set at the exit of the call
+    error: int | None = None  # the errno of a skipped call, which is set as the call's result at its exit
 
 
 class _Tracer:
@@ -92,7 +93,7 @@ class _Tracer:
         self.fail = fail
         self.fail_seen = 0
         self.processes: dict[int, _Process] = {}
-        self.watched = {point.role for point in (kill, fail) if point}  # if empty, all roles are watched
+        self.watched = {point.role for point in (kill, fail) if point}  # if empty, all processes are watched
 
     def follow(self, root: int, timeout_s: float) -> Trace:
         """Trace the tree until all its processes have ended. After the timeout, kill the remaining processes."""
@@ -112,13 +113,13 @@ class _Tracer:
                 return self.trace
             if time.monotonic() >= deadline:
                 self._end_all()
-                deadline = time.monotonic() + 0.1  # then kill processes that were forked meanwhile
+                deadline = time.monotonic() + 0.1  # Kill the processes that were forked since.
 
     def _end_all(self) -> None:
         for process in self.processes.values():
             last = ptrace.current_call(process.pid) or ptrace.name_of(process.last_number)
             self.trace.hung.setdefault(process.role, last)
-            with suppress(ProcessLookupError):  # this thread was ended by an exec of its process
+            with suppress(ProcessLookupError):  # Another thread of the process called exec, which ended this thread.
                 os.kill(process.pid, signal.SIGKILL)
 
     def _adopt(self, pid: int, parent: _Process | None) -> None:
@@ -134,8 +135,8 @@ class _Tracer:
                 self.trace.exits[ended.role] = os.waitstatus_to_exitcode(status)
             return
         if pid not in self.processes:
-            # Its first stop came before its parent's fork event. That event never comes if the parent was killed
-            # inside fork, so it is not waited for.
+            # The first stop of this process came before the event for its parent's fork. If the parent was killed
+            # inside fork, the event never comes. So the event is not waited for.
             self._adopt(pid, self.processes.get(ptrace.parent_of(pid)))
         process = self.processes[pid]
         event, signum = status >> 16, os.WSTOPSIG(status)
@@ -189,7 +190,7 @@ class _Tracer:
         if kill is None or process.role != kill.role or len(calls) != kill.call:
             calls.append(name)
             return False
-        # The victim is stopped and is killed last, so no process can react to the death of another one.
+        # The stopped process is killed last. So no process can react to the death of another one.
         victims = [other for other in self.processes.values() if other.role in kill.also]
         for victim in (*victims, process):
             os.kill(victim.pid, signal.SIGKILL)
@@ -237,9 +238,9 @@ def run_traced(
 def drive(sweep: Callable[[], T]) -> T:
     """Call `sweep` in a separate process, in which `run_traced` works, and return its result.
 
-    The process has one thread and no children, so that waiting for "any child" does not reap a child of the test
-    runner. The process and its tracees stay on one CPU, because waking a tracee on another CPU takes three times as
-    long. The result must be picklable.
+    The process has one thread and no children. So waiting for any child does not reap a child of the test runner. The
+    process and the processes that it traces stay on one CPU, because waking a process on another CPU takes three times
+    as long. The result must be picklable.
     """
     receiver, sender = multiprocessing.Pipe(duplex=False)
 
@@ -247,7 +248,7 @@ def drive(sweep: Callable[[], T]) -> T:
         try:
             os.sched_setaffinity(0, {ptrace.current_processor()})
             sender.send((sweep(), None))
-        except BaseException:  # noqa: BLE001 - pytest's own outcomes are no Exceptions
+        except BaseException:  # noqa: BLE001 - exceptions of pytest such as `Failed` are not derived from Exception
             sender.send((None, traceback.format_exc()))
 
     driver = multiprocessing.get_context("fork").Process(target=work)

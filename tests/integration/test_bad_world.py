@@ -1,4 +1,4 @@
-"""Invalid input and a broken environment: the error has a hint and the right exit code, and no record is lost."""
+"""Invalid input and broken environments: the error has a hint and the right exit code, and no record is lost."""
 
 from __future__ import annotations
 
@@ -56,6 +56,9 @@ def _refused(done: subprocess.CompletedProcess[str], code: int, said: str) -> No
         (("run", "--description", "--", "true"), "--description needs a value"),
         (("list", "--limit", "-3"), "--limit cannot be '-3'"),
         (("list", "--state", "done"), "--state cannot be 'done'"),
+        (("list", "--state", "runing"), "did you mean running?"),
+        (("session", "begn"), "did you mean begin?"),
+        (("session", "begin", "x.py"), "only edited takes paths"),
         (("list", "--all=yes"), "--all takes no value"),
         (("mcp", "--http", "99999"), "--http cannot be '99999'"),
         (("fly",), "there is no command 'fly'"),
@@ -65,6 +68,30 @@ def test_wrong_usage_exits_with_two(bench: Bench, words: tuple[str, ...], said: 
     """Each wrong command line prints an error that names the mistake, exits with 2 and starts no task."""
     _refused(bench.run(*words), 2, said)
     assert bench.json("list", "--all")["tasks"] == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("OUTLIVE_OBSERVE", "syscals"), ("OUTLIVE_MAX_DISK", "lots")])
+def test_launch_is_refused_when_a_variable_has_a_wrong_value(bench: Bench, name: str, value: str) -> None:
+    """If an environment variable has a wrong value, the launch is refused, and the error names variable and value.
+
+    An empty value counts as not set.
+    """
+    _refused(bench.run("run", "true", env={name: value}), 2, name)
+    assert value in bench.run("run", "true", env={name: value}).stderr
+    assert bench.json("list", "--all")["tasks"] == []
+    assert bench.run("run", "true", env={name: ""}).returncode == 0
+
+
+def test_wait_and_inbox_note_a_session_that_is_not_recorded(bench: Bench) -> None:
+    """If a session is not recorded, `wait` and `inbox` say so on stderr, because its name may be misspelled.
+
+    They exit with 0.
+    """
+    bench.launch("true", "--session", "s-1")
+    for words in (("wait", "--session", "s-2"), ("inbox", "--session", "s-2")):
+        done = bench.run(*words)
+        assert (done.returncode, done.stderr) == (0, "note: no session s-2 is recorded in this project\n"), words
+        assert bench.run(*words[:-1], "s-1").stderr == "", words
 
 
 def test_ambiguous_id_prefix_is_refused(bench: Bench) -> None:
@@ -242,9 +269,9 @@ def test_exit_codes_are_recorded_when_the_disk_is_full(bench: Bench, mounted: Pa
 
 @pytest.mark.root
 def test_task_fails_at_its_output_limit_when_holes_cannot_be_punched(bench: Bench) -> None:
-    """On a file system that cannot punch holes into files, a task fails at its output limit.
+    """If holes cannot be punched into files, a task fails at its output limit. `run` prints a warning before.
 
-    `run` prints a warning before.
+    On other file systems, Outlive removes the middle of the output instead.
     """
     bench.state.mkdir(mode=0o700)
     mount = ["mount", "-t", "ramfs", "-o", "mode=700", "outlive-test", str(bench.state)]
@@ -266,7 +293,7 @@ def test_task_fails_at_its_output_limit_when_holes_cannot_be_punched(bench: Benc
 def test_state_directory_on_a_fuse_mount_is_refused(bench: Bench) -> None:
     """`run` refuses a state directory on a FUSE file system.
 
-    On FUSE, a lock taken through one mount does not exclude a lock taken through another mount.
+    There, a lock taken through one mount may not exclude a lock taken through another mount.
     """
     if not shutil.which("bindfs") or not os.path.exists("/dev/fuse"):
         pytest.skip("needs bindfs and /dev/fuse")
@@ -292,13 +319,13 @@ class Overlay:
             each.mkdir()
 
     def mount(self) -> None:
-        """Mount the overlay, or skip the test."""
+        """Mount the overlay. The test is skipped if this is not possible."""
         call = ["mount", "-t", "overlay", "-o", self._layers, "outlive-test", str(self.merged)]
         if subprocess.run(call, capture_output=True, check=False).returncode:
             pytest.skip("cannot mount an overlay here")
 
     def mount_again(self) -> None:
-        """Mount the overlay with another device number, as the restart of a container does."""
+        """Mount the overlay with another device number, as happens when a container restarts."""
         self.unmount()
         subprocess.run(["mount", "-t", "tmpfs", "outlive-test", str(self._between)], check=True)
         self.mount()
@@ -346,7 +373,7 @@ def test_state_directory_is_refused_while_another_mount_uses_it(bench: Bench, ov
 def test_state_directory_is_refused_when_processes_outside_a_container_may_use_it(
     bench: Bench, overlay: Overlay
 ) -> None:
-    """In a container, commands are refused, because the host may use the state directory through another mount."""
+    """In a container, commands are refused if the host may use the state directory through another mount."""
     bench.launch("true", env={"OUTLIVE_HOME": str(overlay.upper / "state")})
     contained = ["unshare", "-pf", "--mount-proc"]
     if subprocess.run([*contained, "true"], capture_output=True, check=False).returncode:
@@ -399,7 +426,7 @@ def _run_with_descriptors(bench: Bench, limit: int) -> int:
     )
     if done.returncode == 0:
         assert bench.run("wait", done.stdout.strip()).returncode == 0, limit
-    elif limit >= 8:  # with fewer than 8 descriptors, the interpreter itself does not start
+    elif limit >= 8:  # With fewer than 8 descriptors, the interpreter itself cannot start.
         assert done.stdout == ""
         assert "Traceback" not in done.stderr, (limit, done.stderr)
         assert "hint:" in done.stderr, (limit, done.stderr)

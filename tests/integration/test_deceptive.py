@@ -52,7 +52,7 @@ def assert_harmless(text: str, what: object) -> None:
 
 
 def test_verbs_print_no_deceptive_text_to_a_model(bench: Bench, task: str) -> None:
-    """In an agent's session, no verb prints deceptive text of a task into a pipe, as text or as JSON."""
+    """In an agent's session, no command prints deceptive text of a task into a pipe, as text or as JSON."""
     verbs = (
         *(("output", task), ("output", task, "--tail", "60"), ("output", task, "--follow"), ("show", task)),
         *(("wait", task, "--no-ack"), ("wait", task, "--until", "yst.m.reminder", "--no-ack"), ("list",)),
@@ -90,15 +90,15 @@ def test_output_keeps_its_words_when_a_model_reads_it(bench: Bench, task: str) -
 
 @pytest.mark.parametrize("variable", ["OUTLIVE_SESSION", "OUTLIVE_TASK", "CLAUDECODE", "GEMINI_CLI", "OPENCODE"])
 def test_output_piped_inside_a_client_is_sanitized(bench: Bench, task: str, variable: str) -> None:
-    """In the environment of a client, deceptive text is removed from an output that goes to a pipe.
+    """In a client, deceptive text is removed from an output that goes to a pipe, because a model may read the pipe.
 
-    This also holds if no session is named, because a model may read the pipe.
+    This holds even if no session is named.
     """
     assert_harmless(bench.run("output", task, env={variable: "1"}).stdout, variable)
 
 
 def test_output_piped_outside_a_client_keeps_colors_and_masks_secrets(bench: Bench, task: str) -> None:
-    """Outside of a client, an output that goes to a pipe such as `| less -R` has its colors but no secrets.
+    """Outside of a client, an output that goes to a pipe such as `| less -R` keeps its colors. Its secrets are masked.
 
     With `--raw`, every pipe gets the exact bytes.
     """
@@ -139,7 +139,7 @@ def test_hooks_print_no_deceptive_text(bench: Bench, task: str) -> None:
     for event in ("UserPromptSubmit", "SessionStart"):
         payload = {"session_id": "s-1", "cwd": str(bench.project), "hook_event_name": event, "source": "resume"}
         piped = ("sh", "-c", f"printf %s '{json.dumps(payload)}' | \"$@\"", "-")
-        # On a busy machine, a hook would reach its usual deadline before it prints the notice.
+        # On a busy machine, the hook may need longer than its usual deadline to print the notice.
         done = bench.run("hook", "claude", event, before=piped, env={"OUTLIVE_HOOK_DEADLINE_S": "30"})
         texts = texts_in(json.loads(done.stdout)) if done.stdout else []
         assert task in "".join(texts), (event, done.stdout, done.stderr)

@@ -1,7 +1,4 @@
-"""The demo, run as a new user runs it.
-
-It succeeds, and reports no known fact as unknown.
-"""
+"""The demo, run as a new user runs it."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ DEMO = Path(__file__).parents[2] / "demo" / "demo.py"
 
 
 def test_demo_reports_a_lower_bound_when_it_kills_a_keeper(bench: Bench) -> None:
-    """After the demo has killed a keeper, it reports the effects that were observed before as a lower bound."""
+    """After the demo has killed a keeper, it reports effects as a lower bound, and nothing known as unknown."""
     done = subprocess.run(
         [sys.executable, str(DEMO)], cwd=bench.project, env=bench.env, capture_output=True, text=True, check=False
     )

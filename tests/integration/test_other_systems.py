@@ -1,4 +1,4 @@
-"""Systems that lack a feature that Outlive needs: commands are refused, or the doctor names the problem."""
+"""Systems that lack a feature which Outlive needs: commands are refused, or the doctor names the problem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFINED = [sys.executable, str(ROOT / "tests" / "confined.py"), str(PIDFD_OPEN)]
-# On macOS, the module that binds the kernel's calls cannot be imported.
+# On macOS, the module that calls the Linux kernel cannot be imported.
 ELSEWHERE = """
 import sys
 sys.platform = "darwin"
@@ -53,7 +53,7 @@ def test_sdk_reports_that_it_needs_linux(bench: Bench, name: str) -> None:
 
 
 def test_launch_is_refused_when_pidfd_open_is_missing(bench: Bench) -> None:
-    """The error names the missing system call, no task is recorded, and `list` still works."""
+    """If the system call pidfd_open is missing, a launch is refused with this reason, and `list` still works."""
     assert bench.run("run", "--wait", "30s", "true").returncode == 0
     refused = bench.run("run", "true", before=CONFINED)
     assert refused.returncode == 3
@@ -76,7 +76,7 @@ def test_doctor_names_the_missing_pidfd_open(bench: Bench, tmp_path: Path) -> No
 
 
 def test_state_directory_is_refused_when_its_path_is_not_utf8(bench: Bench) -> None:
-    """The error names the path, and the directory is not created, because SQLite accepts only UTF-8 paths."""
+    """If the path of the state directory is not UTF-8, it is refused, because SQLite needs UTF-8. It is not created."""
     home = os.fsencode(bench.root) + b"/\xff\xe9state"
     for words in (("run", "true"), ("list",)):
         refused = bench.run(*words, env={"OUTLIVE_HOME": os.fsdecode(home)})
@@ -88,7 +88,7 @@ def test_state_directory_is_refused_when_its_path_is_not_utf8(bench: Bench) -> N
 
 
 def test_doctor_recognises_wsl() -> None:
-    """The doctor reads from the kernel's version text whether the system is WSL."""
+    """The doctor recognises WSL by the kernel's version text."""
     assert is_wsl(b"Linux version 5.15.167.4-microsoft-standard-WSL2 (root@f9c826d3017f)")
     assert is_wsl(b"Linux version 4.4.0-19041-Microsoft (Microsoft@Microsoft.com)")
     assert not is_wsl(b"Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org)")
@@ -98,7 +98,7 @@ def test_doctor_recognises_wsl() -> None:
     ("init", "expected"), [("p.wait()", "python"), ("\nwhile os.wait()[0] != p.pid: pass", "None")]
 )
 def test_doctor_recognises_a_process_1_that_reaps_nothing(bench: Bench, init: str, expected: str) -> None:
-    """A process 1 that waits only for its own child leaves ended orphans as zombies, and the doctor names it."""
+    """The doctor names a process 1 that waits only for its own child, because it leaves ended orphans as zombies."""
     if subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True, check=False).returncode:
         pytest.skip("cannot make a PID namespace here")
     question = "from outlive.install.doctor.system_limits import init_that_reaps_nothing as f; print(f())"

@@ -1,4 +1,4 @@
-"""`pipx install` of the built wheel, in a home where nothing was installed before."""
+"""`pipx install` of the built wheel, in a home directory where nothing was installed before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel of Outlive, and gather the wheels that it depends on."""
     place = tmp_path_factory.mktemp("wheels")
     into = ("--quiet", "--no-build-isolation", "--wheel-dir", str(place), "-c", str(ROOT / "constraints.txt"))
-    built = python("pip", "wheel", *into, str(ROOT), "pip>=26.1")  # pipx upgrades its own pip
+    built = python("pip", "wheel", *into, str(ROOT), "pip>=26.1")  # Pipx upgrades its own pip, so it needs a wheel.
     if "No matching distribution" in built.stderr:
         pytest.skip("no package index can be reached")
     assert built.returncode == 0, built.stderr

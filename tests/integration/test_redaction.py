@@ -1,4 +1,4 @@
-"""Redaction: commands mask the secrets that they print, and files stay unchanged."""
+"""Redaction: commands mask the secrets that they print. Stored files are not changed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def task(bench: Bench) -> str:
 )
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_no_command_prints_a_secret(bench: Bench, task: str, call: tuple[str, ...], form: str) -> None:
-    """Every command masks a token that is in a task's command, description and output.
+    """No command prints a token that is in a task's command, description or output.
 
     Row 56 of the acceptance scenarios.
     """
@@ -52,7 +52,10 @@ def test_no_command_prints_a_secret(bench: Bench, task: str, call: tuple[str, ..
 
 
 def test_output_file_keeps_the_secret(bench: Bench, task: str) -> None:
-    """The file contains the output as the command wrote it, only its owner may read it, and `--raw` prints it."""
+    """The output file contains the secret as the command wrote it.
+
+    Only its owner can read it, and `--raw` prints it.
+    """
     output = Path(bench.files(task).output)
     assert output.read_text() == f"{TOKEN}\n"
     assert output.stat().st_mode & 0o777 == 0o600
@@ -60,7 +63,7 @@ def test_output_file_keeps_the_secret(bench: Bench, task: str) -> None:
 
 
 def test_error_does_not_show_a_secret(bench: Bench) -> None:
-    """The errors for an ambiguous `cancel` and for a missing program mask the token."""
+    """The errors for an ambiguous `cancel` and for a missing program do not show the token."""
     for _ in range(2):
         bench.launch(f"TOKEN={TOKEN} sleep 60", "--session", "s")
     done = bench.run("cancel", env={"OUTLIVE_SESSION": "s"})
@@ -78,14 +81,14 @@ def test_variable_given_with_env_is_not_stored(bench: Bench) -> None:
 
 
 def test_output_masks_a_secret_between_bytes_that_are_not_text(bench: Bench) -> None:
-    """When `output` writes into a pipe, the secret is masked, and all other bytes stay unchanged."""
+    """In bytes that are not text, `output` masks a secret and leaves all other bytes unchanged."""
     task = bench.launch(f"printf 'a\\377\\0b {TOKEN} \\200\\n'")
     bench.ok("wait", task)
     assert bench.run("output", task).stdout.encode("utf-8", "surrogateescape") == b"a\xff\0b ghp_[redacted] \x80\n"
 
 
 def test_secret_is_masked_when_the_tail_begins_inside_it(bench: Bench) -> None:
-    """The tail in `show` begins in the middle of the token, and the rest of the token is masked."""
+    """If the end of the output that `show` prints begins inside a token, the rest of the token is masked."""
     task = bench.launch(f"echo {TOKEN}; head -c 2030 /dev/zero | tr '\\0' x; echo")
     bench.ok("wait", task)
     tail = bench.show(task)["output"]["tail"]
@@ -109,7 +112,7 @@ def test_follow_shows_an_unfinished_line(bench: Bench) -> None:
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("how", ["coloured", "in two writes", "after its name", "a key, slowly"])
 def test_secret_is_masked_however_it_is_written(bench: Bench, how: str, form: str) -> None:
-    """A secret after a color, in two writes or over several lines is masked in followed and in stored output."""
+    """A secret is masked in followed and stored output, even after a color, in two writes or over several lines."""
     line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ" + "D" * 14
     script = {
         "coloured": f"printf '\\033[32m{TOKEN}\\033[0m\\n'",
@@ -130,7 +133,7 @@ def test_secret_is_masked_however_it_is_written(bench: Bench, how: str, form: st
 
 @pytest.mark.parametrize("secret", [TOKEN, f"https://bob:{TOKEN[12:]}@example.org", f"DB_PASSWORD={TOKEN[12:]}"])
 def test_both_parts_of_a_secret_are_masked_when_a_page_ends_inside_it(bench: Bench, secret: str) -> None:
-    """`output --bytes` and `--since` mask both parts, and show the words around the secret."""
+    """If a page of the output ends inside a secret, both parts are masked. The words around it are shown."""
     task = bench.launch(f"echo 'one two {secret} three four'")
     bench.run("wait", task)
     for at in range(9, 8 + len(secret), 9):
@@ -145,7 +148,7 @@ def test_both_parts_of_a_secret_are_masked_when_a_page_ends_inside_it(bench: Ben
 
 
 def test_page_ends_inside_a_word_that_is_no_secret(bench: Bench) -> None:
-    """The pages before and after the offset together contain the whole word, although a secret follows."""
+    """If a page of the output ends inside a word that is no secret, both parts of the word are shown."""
     task = bench.launch(f"echo 'one two {TOKEN} three four'")
     bench.run("wait", task)
     assert bench.ok("output", task, "--bytes", "5") == "one t"

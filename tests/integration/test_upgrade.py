@@ -1,7 +1,7 @@
 """Tasks and commands that run while Outlive is upgraded or uninstalled.
 
-Most tests use copies of the package and of apsw in a directory of their own. They replace the copy as an installer
-does: they remove the old files and write the new ones. One test builds wheels and lets pip replace them.
+Most tests use copies of the package and of apsw in their own directory. They replace a copy as an installer does: they
+remove the old files and write the new ones. One test builds wheels and lets pip replace them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pytest
 import outlive
 from outlive.domain.errors import NewerLedger
 from outlive.ledger.open_ledger import SCHEMA_VERSION
-from tests.integration.test_hooks import SESSION, call, said
+from tests.hook_steps import SESSION, call, said
 from tests.session_steps import begin, told, until
 from tests.support import PATIENCE_S, is_alive, kill, open_files, wait_until
 
@@ -53,7 +53,7 @@ RENAMED = (
     "service.notices.compose",
     "service.tasks.read",
 )
-# The end of the program in which keepers slept before `entry_points.py` existed. They kept no copy of their code.
+# The end of the program with which keepers slept before `entry_points.py` existed. They had no copy of their code.
 FORMER_WAKE = """sys.path[:0] = sys.argv[7:]
 from outlive.quick_import import install
 install()
@@ -87,7 +87,7 @@ class Installation:
         return {**self.bench.env, "PYTHONPATH": str(self.place)}
 
     def words(self, *words: str) -> list[str]:
-        """Return the argument vector that calls this copy's command line."""
+        """Return the command line, as a list, that calls this copy."""
         return [PYTHON, "-S", "-m", "outlive", *words]
 
     def ok(self, *words: str) -> str:
@@ -129,7 +129,7 @@ class Installation:
             (migrations / f"{SCHEMA_VERSION + 1:04d}_next.sql").write_text("CREATE TABLE next_version (a TEXT);")
 
     def show(self, task: str, how: str) -> Any:
-        """Return what `show` prints about a task, called with a version that can read it."""
+        """Return what `show` prints about a task. It is called with a version of Outlive that can read the task."""
         if how == "migrated":
             return json.loads(self.ok("show", task, "--json"))
         return self.bench.show(task)
@@ -137,7 +137,7 @@ class Installation:
     def until_ended(self, task: str, how: str) -> Any:
         """Wait until a task has ended, and return what `show` prints about it.
 
-        The ledger is only read while waiting, because a command would settle the task.
+        While this function waits, it only reads the ledger, because a command would settle the task.
         """
         wait_until(lambda: _has_ended(self.bench, task, how), "the end of the task")
         return self.show(task, how)
@@ -163,7 +163,10 @@ def _rename_modules(package: Path) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    """Copy a file as a hard link, because tests replace files and never write to them."""
+    """Make a hard link of a file instead of a copy.
+
+    This is possible because tests replace files and never write to them.
+    """
     try:
         os.link(source, target)
     except OSError:
@@ -237,7 +240,7 @@ def installation(bench: Bench) -> Iterator[Installation]:
 
 
 def until_asleep(bench: Bench, pid: int) -> None:
-    """Wait until a process has opened its copy of the code."""
+    """Wait until a process has opened the file to which it copied Outlive's code."""
     wait_until(lambda: any(f"{bench.home.path}/code/" in path for path in open_files(pid)), "the copy of the code")
 
 
@@ -249,13 +252,13 @@ def until_keeper_sleeps(bench: Bench, task: str) -> None:
 
 @pytest.mark.parametrize("how", CHANGES)
 def test_queued_task_runs_when_the_installation_changes(bench: Bench, installation: Installation, how: str) -> None:
-    """A task that waits for a lock begins when the lock is free, and ends with its own exit code."""
+    """A task that waits for a lock begins and ends as usual, even if Outlive was upgraded or deleted meanwhile."""
     holder = installation.ok("run", "--lock", "l", until("go"))
     waiting = installation.ok("run", "--lock", "l", "echo mine; exit 7")
     until_keeper_sleeps(bench, waiting)
     installation.change(how)
     if how == "migrated":
-        installation.ok("list")  # the first command of the next version changes the ledger
+        installation.ok("list")  # The first command of the next version changes the ledger.
     (bench.project / "go").touch()
     shown = installation.until_ended(waiting, how)
     assert (shown["state"], shown["exit_code"], shown["settled_by"]) == ("failed", 7, "keeper")
@@ -266,7 +269,7 @@ def test_queued_task_runs_when_the_installation_changes(bench: Bench, installati
 def test_queued_task_runs_when_its_keeper_slept_before_the_modules_moved(
     bench: Bench, installation: Installation
 ) -> None:
-    """A keeper of the first version wakes by the former name of a function, and its task runs."""
+    """If a keeper sleeps during an upgrade, it wakes by a function's former name, and its task runs."""
     sleep = installation.place / "outlive" / "keeper" / "hibernate.py"
     text = sleep.read_text()
     _replace(sleep, text[: text.index("sys.path[:0]")] + FORMER_WAKE + text[text.index('""".replace(') :])
@@ -281,9 +284,9 @@ def test_queued_task_runs_when_its_keeper_slept_before_the_modules_moved(
 
 
 def test_program_of_the_first_version_can_start_a_spawner(bench: Bench, installation: Installation) -> None:
-    """A program of the first version can start a spawner by its former name.
+    """A program of the first version can start a helper process of the next version, by its former name.
 
-    The spawner ends when the program closes the socket.
+    The helper process launches tasks, and ends when the program closes the socket.
     """
     ours, theirs = socket.socketpair()
     words = [PYTHON, "-S", "-c", FORMER_SPAWNER, str(theirs.fileno()), str(installation.place)]
@@ -296,7 +299,7 @@ def test_program_of_the_first_version_can_start_a_spawner(bench: Bench, installa
 
 @pytest.mark.parametrize("how", ["deleted", "renamed"])
 def test_task_is_retried_when_the_installation_changes(bench: Bench, installation: Installation, how: str) -> None:
-    """The installation changes while the first attempt runs, and the keeper still makes the second attempt."""
+    """If Outlive is upgraded or deleted during a first attempt, the keeper still makes the second attempt."""
     task = installation.ok("run", "--retries", "1", f"[ -e go ] && exit 0; {until('go')}; exit 1")
     keeper = bench.keeper(task)
     until_asleep(bench, keeper)
@@ -308,7 +311,7 @@ def test_task_is_retried_when_the_installation_changes(bench: Bench, installatio
 
 
 def test_queued_task_fails_when_no_code_is_left_to_start_it(bench: Bench, installation: Installation) -> None:
-    """If installation and copy of the code are gone, the reason is `installation_gone`, and `retry` works."""
+    """If Outlive and the copy of its code are gone, a queued task fails with `installation_gone`, and `retry` works."""
     holder = installation.ok("run", "--lock", "l", until("go"))
     waiting = installation.ok("run", "--lock", "l", "echo mine")
     until_keeper_sleeps(bench, waiting)
@@ -326,7 +329,7 @@ def test_queued_task_fails_when_no_code_is_left_to_start_it(bench: Bench, instal
 
 
 def test_changed_copy_of_the_code_is_not_run(bench: Bench, installation: Installation) -> None:
-    """When the file that the waiting keepers share was overwritten, they run the installed code."""
+    """If the copy of the code that waiting keepers share was overwritten, they run the installed code instead."""
     installation.ok("run", "--lock", "l", until("go"))
     waiting = installation.ok("run", "--lock", "l", "echo mine")
     until_keeper_sleeps(bench, waiting)
@@ -339,9 +342,9 @@ def test_changed_copy_of_the_code_is_not_run(bench: Bench, installation: Install
 
 
 def test_keepers_of_one_version_share_one_copy_of_the_code(bench: Bench, installation: Installation) -> None:
-    """Two keepers of the first version share one copy of the code, and their tasks run after an upgrade.
+    """Keepers of one version share one copy of the code, and their tasks run after an upgrade.
 
-    A keeper of the next version puts its own copy in the place of the first one.
+    A keeper of the next version replaces the copy by its own.
     """
     installation.ok("run", "--lock", "l", until("go"))
     waiting = [installation.ok("run", "--lock", "l", "true") for _ in range(2)]
@@ -360,7 +363,7 @@ def test_keepers_of_one_version_share_one_copy_of_the_code(bench: Bench, install
 
 @pytest.mark.parametrize("how", ["upgraded", "uninstalled"])
 def test_queued_and_retried_tasks_run_when_pip_changes_the_wheel(bench: Bench, wheels: Wheels, how: str) -> None:
-    """Pip upgrades or uninstalls Outlive while two keepers sleep, and the session receives both endings."""
+    """If pip upgrades or uninstalls Outlive while two keepers sleep, their tasks run, and both endings are reported."""
     venv = bench.root / "venv"
     subprocess.run([PYTHON, "-m", "venv", "--without-pip", "--system-site-packages", str(venv)], check=True)
     (site,) = venv.glob("lib/python*/site-packages")
@@ -383,7 +386,7 @@ def test_queued_and_retried_tasks_run_when_pip_changes_the_wheel(bench: Bench, w
     keeper = bench.keeper(retried)
     (bench.project / "failed").touch()
     wait_until(lambda: any("outlive-note" in path for path in open_files(keeper)), "the pause before the retry")
-    os.kill(keeper, signal.SIGSTOP)  # pip may take longer than the pause before the retry
+    os.kill(keeper, signal.SIGSTOP)  # Pip may take longer than the pause before the retry.
     if how == "upgraded":
         pip(*into, "install", "--no-deps", "--no-index", "--no-compile", "--upgrade", str(wheels.second))
         assert ok("--version").split()[-1] == NEXT_VERSION
@@ -406,7 +409,10 @@ def test_queued_and_retried_tasks_run_when_pip_changes_the_wheel(bench: Bench, w
 def test_waiting_commands_answer_when_the_installation_changes(
     bench: Bench, installation: Installation, clients: Clients, how: str
 ) -> None:
-    """`wait`, `output --follow` and the hook of an idle session go on with the code that they began with."""
+    """If Outlive is upgraded or deleted, `wait`, `output --follow` and the hook of an idle session still answer.
+
+    They continue with the code that they began with.
+    """
     env = {"CLAUDE_PID": clients.start(), "CLAUDE_CODE_ENTRYPOINT": "cli"}
     said(call(bench, "claude", "SessionStart", source="startup", env=env))
     task = bench.launch(f"echo first; {until('go')}; echo last; exit 3", "--session", SESSION)
@@ -432,7 +438,7 @@ def test_waiting_commands_answer_when_the_installation_changes(
 def test_followed_inbox_prints_a_later_ending_when_the_installation_changes(
     bench: Bench, installation: Installation, how: str
 ) -> None:
-    """After the change, `inbox --follow` also adopts a task whose keeper was killed."""
+    """If Outlive is upgraded or deleted, `inbox --follow` still prints later endings, even without a keeper."""
     begin(bench, "s-1")
     task = bench.launch(f"{until('go')}; exit 3", "--session", "s-1")
     follower = installation.start("inbox", "--session", "s-1", "--follow", "--json")
@@ -461,7 +467,7 @@ except Exception as error:
 
 @pytest.mark.parametrize("how", ["deleted", "renamed"])
 def test_program_launches_when_the_installation_changes(bench: Bench, installation: Installation, how: str) -> None:
-    """A program that uses the SDK launches through the spawner that it started before the change."""
+    """If Outlive is upgraded, a program still launches tasks by the helper process that it started before."""
     program = installation.start_program([PYTHON, "-S", "-c", _PROGRAM, str(installation.place), str(bench.state)])
     assert program.stdin is not None
     assert program.stdout is not None
@@ -478,7 +484,10 @@ def test_program_launches_when_the_installation_changes(bench: Bench, installati
 def test_program_without_a_spawner_starts_one_from_the_next_version(
     bench: Bench, installation: Installation, how: str, expected: str
 ) -> None:
-    """If Outlive was deleted, the launch raises an error, which says that the installation is gone."""
+    """A program that first launches a task after an upgrade starts a helper process of the next version.
+
+    If Outlive was deleted, the launch fails, and the error says that the installation is gone.
+    """
     program = installation.start_program([PYTHON, "-S", "-c", _PROGRAM, str(installation.place), str(bench.state)])
     assert program.stdin is not None
     assert program.stdout is not None
@@ -510,7 +519,7 @@ def _spawner_with_copy(bench: Bench) -> int | None:
 def test_failed_delivery_is_tried_again_when_the_installation_changes(
     bench: Bench, installation: Installation, how: str
 ) -> None:
-    """The deliverer's first try fails before the change, and its second try succeeds after the change."""
+    """If a delivery fails before an upgrade, it is tried again after the upgrade."""
     script = "touch tried; [ -e go ] || exit 1; touch told"
     installation.ok("sink", "add", "s", "--run", f"cd {bench.project} && {script}")
     task = installation.ok("run", "exit 3")
@@ -525,7 +534,10 @@ def test_failed_delivery_is_tried_again_when_the_installation_changes(
 def test_ending_is_delivered_when_the_installation_changes_before_it(
     bench: Bench, installation: Installation, how: str
 ) -> None:
-    """The keeper starts the next version's deliverer. If Outlive was deleted, a later command starts a deliverer."""
+    """An ending after an upgrade is delivered by the next version.
+
+    If Outlive was deleted, the next command of another installation delivers the ending.
+    """
     installation.ok("sink", "add", "s", "--run", f"touch {bench.project}/told")
     task = installation.ok("run", until("go"))
     keeper = bench.keeper(task)
@@ -535,5 +547,5 @@ def test_ending_is_delivered_when_the_installation_changes_before_it(
     wait_until(lambda: bench.row(task).current.settled_at, "the end of the task")
     if how == "deleted":
         assert bench.show(task)["notices"][0]["sinks"][0]["state"] != "delivered"
-        bench.ok("list")  # a command that reads the ledger starts a deliverer
+        bench.ok("list")  # A command that reads the ledger starts the process that delivers notices.
     wait_until((bench.project / "told").exists, "the delivery")

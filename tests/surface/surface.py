@@ -1,8 +1,8 @@
-"""The surface that users' scripts depend on, read from the program itself.
+"""Everything that users' scripts depend on, called the surface, read from the program itself.
 
-`make surface` writes one file per part into this directory, and `test_surface.py` compares them. A change of a file
-is a change that users notice. The texts of help and of tool descriptions have their own files, `*_prose.txt`,
-because texts may change more freely than names.
+`make surface` writes one file per part into this directory, and `test_surface.py` compares them. If a file changes,
+users notice. The texts of help and of tool descriptions have their own files, `*_prose.txt`, because texts may change
+more freely than names.
 """
 
 from __future__ import annotations
@@ -149,10 +149,7 @@ def ledger_schema() -> str:
 
 @dataclasses.dataclass
 class Scenario:
-    """The results of one run of the real commands.
-
-    They are the keys of JSON documents, the names of files, and the configuration of clients.
-    """
+    """The results of one run of the real commands: keys of JSON documents, file names and configurations."""
 
     json_keys: str
     names_on_disk: str
@@ -175,7 +172,7 @@ def run_scenario(place: Path) -> Scenario:
             documents = printed.stderr if name == "error" else printed.stdout
             found = {key for line in documents.splitlines() for key in keys_of(json.loads(line))}
             if name == "retry":
-                # How soon the first attempt is compared depends on the machine. The document of `show` has these keys.
+                # Whether these keys are there depends on how soon the first attempt is compared, so they are removed.
                 found = {key for key in found if not key.startswith("effects.unattributed[].")}
             keys[name] = sorted(found)
         configuration = installed(bench, user)
@@ -185,9 +182,9 @@ def run_scenario(place: Path) -> Scenario:
 
 
 def calls(bench: Bench) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the command lines that print each JSON document.
+    """Yield the command line for each JSON document.
 
-    The content of each document is prepared before its command line is yielded.
+    Before a command line is yielded, the tasks and sessions that its document shows are prepared.
     """
     here = ("--session", "s-1", "--observe", "compare")
     bench.ok("session", "begin", "--session", "s-1", "--client", "claude")
@@ -265,10 +262,7 @@ def installed(bench: Bench, user: Path) -> str:
 
 
 def on_disk(bench: Bench) -> str:
-    """Return the names of files in the state directory.
-
-    Ids, digests and host names are replaced by placeholders or left out.
-    """
+    """Return the names of the files in the state directory. Ids, digests and host names are replaced or left out."""
     top = Path(bench.home.path)
     found = set()
     for path in top.rglob("*"):

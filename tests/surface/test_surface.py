@@ -1,4 +1,4 @@
-"""The surface that users' scripts depend on, compared with recorded files."""
+"""What users' scripts depend on, compared with recorded files: commands, options, documents and file names."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> surface.Scenario:
 
 
 def test_json_documents_have_the_recorded_keys(scenario: surface.Scenario) -> None:
-    """The printed keys of each command are the ones in json_keys.json."""
+    """Each command prints a JSON document with the keys in json_keys.json."""
     assert json.loads(scenario.json_keys) == json.loads(recorded("json_keys.json")), HINT
 
 
 def test_state_directory_has_the_recorded_file_names(scenario: surface.Scenario) -> None:
-    """The files have the recorded names, because every version of Outlive reads them by these names."""
+    """The files in the state directory have the recorded names, by which every version of Outlive reads them."""
     assert scenario.names_on_disk == recorded("names_on_disk.txt"), HINT
 
 
 def test_install_writes_the_recorded_commands_into_client_configurations(scenario: surface.Scenario) -> None:
-    """The commands are the recorded ones, because they stay in the configurations of older installations."""
+    """Installing writes the recorded commands into configurations. They stay there when Outlive is upgraded."""
     assert scenario.client_configuration == recorded("client_configuration.txt"), HINT
 
 
 def test_surface_differs_from_the_record_when_an_option_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison of commands detects that `list` has lost its first option."""
+    """If `list` lacks an option, the comparison with the recorded commands finds this."""
     command = load("list")
     shorter = command.but(options=command.options[1:])
     monkeypatch.setattr(surface, "load", lambda verb: shorter if verb == "list" else load(verb))

@@ -1,4 +1,4 @@
-"""Importing Outlive's own modules quickly, and without keeping their bytes in memory."""
+"""Outlive's own importer, which imports modules quickly and does not keep their bytes in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEAR = ("collections", "dataclasses", "enum", "itertools", "json", "re", "subpro
 
 
 def test_imported_module_does_not_keep_its_bytes(tmp_path: Path) -> None:
-    """The module's spec drops the bytes after the import, which saves memory."""
+    """An imported module does not keep the bytes from which it was loaded. This saves memory."""
     source = tmp_path / "planted.py"
     source.write_text("word = 'said'\n")
     py_compile.compile(str(source))
@@ -33,10 +33,7 @@ def test_imported_module_does_not_keep_its_bytes(tmp_path: Path) -> None:
 
 
 def test_missing_module_is_named_when_the_installation_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the installation is deleted, the error names the module that was requested.
-
-    The last finder of the import system finds no module then.
-    """
+    """If the installation is deleted, the error for a missing module names the module that was requested."""
     monkeypatch.setitem(sys.modules, "outlive.former_modules", None)
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, FormerNames()])
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'outlive\.planted'"):
@@ -44,7 +41,7 @@ def test_missing_module_is_named_when_the_installation_is_deleted(monkeypatch: p
 
 
 def test_quick_finder_names_the_bytecode_as_the_import_system_does(tmp_path: Path) -> None:
-    """The spec has the path of the bytecode, so the import system need not compute it for each module."""
+    """The importer gives each module the path of its bytecode, as Python's import system does."""
     source = tmp_path / "planted.py"
     source.write_text("word = 'said'\n")
     py_compile.compile(str(source))
@@ -54,7 +51,7 @@ def test_quick_finder_names_the_bytecode_as_the_import_system_does(tmp_path: Pat
 
 
 def test_quick_finder_leaves_a_module_without_current_bytecode_to_other_finders(tmp_path: Path) -> None:
-    """A module that was never compiled, or that was changed after it was compiled, is left to the other finders."""
+    """A module that has no bytecode, or was changed since, is left to Python's other finders."""
     source = tmp_path / "planted.py"
     source.write_text("word = 'said'\n")
     assert QuickFinder().find_spec("outlive.planted", [str(tmp_path)]) is None
@@ -64,7 +61,7 @@ def test_quick_finder_leaves_a_module_without_current_bytecode_to_other_finders(
 
 
 def test_keeper_imports_no_expensive_modules() -> None:
-    """A keeper imports none of these modules, because each of a hundred keepers would have to import them."""
+    """A keeper imports none of these slow modules, because a hundred keepers may start at once."""
     program = (
         "import sys, outlive.keeper.keeper, outlive.keeper.supervise;"
         "import outlive.keeper.observation.task_snapshots, outlive.observe.shell.cd_targets;"

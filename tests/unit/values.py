@@ -1,4 +1,4 @@
-"""Complete plain values for tests, which change only the fields that they test."""
+"""Complete values of the domain for tests. A test changes only the fields that it is about."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OLD = "1a2b3c4d" * 5
 
 
 def launch(**changes: Any) -> Launch:
-    """Return a plain launch with some fields changed."""
+    """Return a launch in which some fields were changed."""
     plain = Launch(
         id="t7k2m9q4",
         command="make test",
@@ -45,7 +45,7 @@ def exited(code: int = 0, **changes: Any) -> Evidence:
 
 
 def vanished(**changes: Any) -> Evidence:
-    """Return the evidence of an end that no process saw."""
+    """Return the evidence for an end that no process saw."""
     return Evidence(kind="vanished", seen_by="reconciler", cause="keeper_killed").but(**changes)
 
 
@@ -85,7 +85,7 @@ disappearances = st.builds(
     cause=st.none() | st.sampled_from(["reboot", "keeper_killed"]),
     detail=_details,
 )
-# A command that never ran cannot have exited.
+# A command that was never started cannot have exited.
 evidence_while = {
     "queued": failed_starts | disappearances,
     "running": exits | signals | failed_starts | disappearances,

@@ -1,1 +1,1 @@
-"""Adapters of agent clients. Each adapter starts a client and reads its output."""
+"""The adapters of agent clients. Each one starts a client and reads its output."""

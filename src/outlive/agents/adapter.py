@@ -1,12 +1,11 @@
-"""The contract of all adapters, and the functions that most adapters share.
+"""The base class of all adapters, and the classes of errors in their output.
 
-An adapter starts one agent client and reads the client's output. Everything that is specific to one client is in the
+An adapter starts one agent client and reads the client's output. All code that is specific to a client is in the
 client's adapter. To add a client, add one module here and the client's name in `find_adapter`.
 """
 
 from __future__ import annotations
 
-from outlive.domain.text.sanitize import from_json
 from outlive.domain.value import Value
 
 TYPE_CHECKING = False
@@ -20,87 +19,85 @@ if TYPE_CHECKING:
 
 
 class CommandLine(Value):
-    """The arguments and the variables with which a client is started.
+    """The arguments and the environment variables with which a client is started.
 
     The client reads the prompt from standard input, unless `argv` contains the prompt.
     """
 
     argv: tuple[str, ...]
     environ: Mapping[str, str]
-    """Variables to set for the client."""
+    """The environment variables to set for the client."""
 
 
 class Patience(Value):
-    """The limits, in seconds, for the time that an attempt passes without progress.
+    """How many seconds an attempt may pass without progress before it is ended.
 
     A retry by the client does not count as progress.
     """
 
     first_s: float = 180.0
-    """The limit until the first progress."""
+    """The seconds from the start until the first progress."""
     idle_s: float = 600.0
-    """The limit between two signs of progress, while no tool runs."""
+    """The seconds between two signs of progress while no tool runs."""
     tool_s: float = 3600.0
-    """The limit between two signs of progress, while a tool runs."""
+    """The seconds between two signs of progress while a tool runs."""
     linger_s: float = 60.0
-    """The limit from the answer until the client exits."""
+    """The seconds that the client may keep running after its final answer."""
 
 
 class Adapter:
-    """The way in which one client is started and its output is read.
+    """The base class of the code that starts one client and reads its output.
 
-    An adapter object serves one attempt, and may keep state. `events` and `remarks` raise no exception, whatever the
-    input is. They yield no event for a line that they do not know.
+    An adapter object serves one attempt, and may have state. `events` and `remarks` raise no exception, whatever the
+    input is. They yield nothing for a line that they do not know.
     """
 
     name = ""
-    program = ""
     provider = ""
-    """The provider of a model whose name does not contain a provider."""
+    """The provider of a model, if the name of the model does not contain a provider."""
     patience = Patience()
     reports_cost = False
-    """Whether the client reports the cost of a run, so that a budget can be enforced."""
+    """Whether the client reports the cost during a run. Only then can Outlive enforce a budget."""
     reports_tokens = False
-    """Whether the client reports tokens during the run, and not only at the end, so that a limit can be enforced."""
+    """Whether the client reports tokens already during the run. Only then can Outlive enforce a token limit."""
     counts_turns = True
-    """Whether the client reports its turns during the run, so that a limit can be enforced."""
+    """Whether the client reports its turns during the run. Only then can Outlive enforce a turn limit."""
     takes_model = True
-    """Whether the client can be told which model to use."""
+    """Whether an argument can tell the client which model to use."""
     has_session_cost = False
-    """Whether the cost of a resumed session includes its earlier runs."""
+    """Whether the cost that a client reports for a resumed session includes the session's earlier runs."""
     has_session_tokens = False
-    """Whether the tokens of a resumed session include its earlier runs."""
+    """Whether the tokens that a client reports for a resumed session include the session's earlier runs."""
     can_resume = True
     takes_prompt_as_argument = False
     assigns_session = False
-    """Whether the client takes a UUID as the id of a new session."""
+    """Whether Outlive can choose the id of a new session, by passing a UUID to the client."""
     session_variables: tuple[str, ...] = ()
-    """The variables that this client sets for the processes that it starts.
+    """The environment variables that this client sets for its child processes.
 
     A background agent must not inherit these variables.
     """
 
     def __init__(self, table: Mapping[str, Any] | None = None) -> None:
-        """Read the user's settings for this client (see `settings.toml` in the reference)."""
+        """Read the user's settings for this client (see docs/reference/settings.md)."""
         self.table: Mapping[str, Any] = table or {}
 
     def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:
-        """Return the command line of an attempt.
+        """Return the arguments and environment variables with which an attempt is started.
 
-        `environ` is the environment to which the variables of the command line are added.
+        `environ` is the environment that the client will inherit. The returned variables are added to it.
         """
         raise NotImplementedError
 
     def words(self) -> tuple[str, ...]:
         """Return the program that starts this client, with its first arguments.
 
-        The program and the arguments come from the user's settings. Without a setting, the usual name of the program is
-        returned.
+        They come from the user's settings. Without a setting, the program has the name of the client.
         """
-        return _words(self.table.get("command")) or (self.program,)
+        return _words(self.table.get("command")) or (self.name,)
 
     def extra(self) -> tuple[str, ...]:
-        """Return the further arguments that the user has set for this client."""
+        """Return additional arguments for the client, from the user's settings."""
         return _words(self.table.get("arguments"))
 
     def provider_of(self, model: str | None) -> str:
@@ -111,30 +108,33 @@ class Adapter:
         return model.partition("/")[0] if model and "/" in model else self.provider or self.name
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate one line of JSON into events."""
+        """Translate one line of the client's output, parsed as JSON, into events."""
         raise NotImplementedError
 
     def remarks(self, text: str) -> Iterator[Event]:  # noqa: ARG002 - only subclasses use this argument
-        """Translate one line that is not JSON, such as a line of standard error."""
+        """Translate one output line that is not JSON, such as a line of standard error."""
         yield from ()
 
     def judge(self, errors: Sequence[str], last_line: str, ending: str) -> tuple[AgentClass, str]:
-        """Return the class and the error of a run that ended without a final event.
+        """Return the result class and the error of a run that ended without a final event.
 
-        The class is never `answered`. This method is not called if the class of an error event is known. `errors` are
-        the messages of error events, `last_line` is the last line that was not JSON, and `ending` tells how the process
-        ended.
+        The class is never `answered`. This method is called only if no error event had a known class. `errors` are the
+        messages of error events, `last_line` is the last line that was not JSON, and `ending` is a phrase about the
+        exit of the process.
         """
         last = errors[-1] if errors else last_line
         return "broken", f"the client ended without a result ({ending})" + (f": {last}" if last else "")
 
     def class_of(self, error: str) -> AgentClass | None:
-        """Return the class of an error message, or None if the class is not known."""
+        """Return the result class that an error message stands for, such as `refused`.
+
+        Return None if the message is not known.
+        """
         return class_of_error(error)
 
 
 def _words(given: object) -> tuple[str, ...]:
-    """Return a setting, which is a string or a list of strings, as a tuple."""
+    """Return a string, or a list of strings, from the settings as a tuple."""
     if isinstance(given, str):
         return (given,)
     return tuple(map(str, given)) if isinstance(given, (list, tuple)) else ()
@@ -215,11 +215,6 @@ _SENTENCES: tuple[tuple[AgentClass, tuple[str, ...]], ...] = (
         ),
     ),
 )
-_DEEPEST = 200
-_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}[]")))
-# A larger number is not accepted as a count, because it may not fit into the ledger.
-_LARGEST = 1 << 40
-_SESSION_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:")
 _STATUSES: tuple[tuple[AgentClass, tuple[int, ...]], ...] = (
     ("unavailable", (402, 408, 409, 425, 429, *range(500, 600))),
     ("refused", (400, 401, 403, 404, 405, 413, 422)),
@@ -227,109 +222,18 @@ _STATUSES: tuple[tuple[AgentClass, tuple[int, ...]], ...] = (
 
 
 def class_of_status(status: object) -> AgentClass | None:
-    """Return the class of an HTTP status, or None if the status is no known error."""
+    """Return the result class that an HTTP status stands for, such as `unavailable`.
+
+    Return None if the status is not a known error.
+    """
     return next((each for each, known in _STATUSES if status in known), None)
 
 
 def class_of_error(error: str) -> AgentClass | None:
-    """Return the class of an error message, or None if the class is not known.
+    """Return the result class that an error message stands for, such as `unavailable`.
 
-    The class is recognized by phrases that providers and libraries use in their messages.
+    Return None if the message is not known. The class is recognized by phrases that providers and libraries use in
+    their messages.
     """
     text = error.lower()
     return next((each for each, words in _SENTENCES if any(word in text for word in words)), None)
-
-
-def parse_line(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a line, or None if the line is not a JSON object.
-
-    Also returns None for an object that is nested too deeply, because serializing such an object again could fail.
-    """
-    text = line.strip()
-    if not text.startswith(b"{") or not text.endswith(b"}") or _is_too_deep(text):
-        return None
-    try:
-        found = from_json(text.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _is_too_deep(text: bytes) -> bool:
-    """Return whether the JSON is nested more deeply than in the output of any client."""
-    if text.count(b"{") + text.count(b"[") <= _DEEPEST:
-        return False
-    # Brackets in strings do not count. The text is split at each quote that no backslash precedes. Then every second
-    # part is outside of strings.
-    outside = b"".join(text.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
-    depth = 0
-    for sign in outside.translate(None, _NO_BRACKETS):
-        depth += 1 if sign in b"{[" else -1
-        if depth > _DEEPEST:
-            return True
-    return False
-
-
-def field(document: object, *path: str) -> Any:
-    """Return a nested field, or None if the field or an object around it is missing."""
-    for name in path:
-        if not isinstance(document, dict):
-            return None
-        document = document.get(name)
-    return document
-
-
-def text_field(document: object, *path: str) -> str:
-    """Return a nested field if it is a string. Otherwise return an empty string.
-
-    Lone surrogates are replaced, because they cannot be stored.
-    """
-    found = field(document, *path)
-    if not isinstance(found, str):
-        return ""
-    return found if found.isascii() else found.encode("utf-8", "replace").decode()
-
-
-def session_field(document: object, *path: str) -> str | None:
-    """Return a nested field if it can be the id of a session. Otherwise return None.
-
-    The id becomes an argument when the session is resumed, so it must not look like an option.
-    """
-    found = text_field(document, *path)
-    is_id = 0 < len(found) <= 200 and found[0] not in "-." and _SESSION_SIGNS.issuperset(found)
-    return found if is_id else None
-
-
-def whole_field(document: object, *path: str) -> int | None:
-    """Return a nested field if it is a valid count. Otherwise return None."""
-    found = field(document, *path)
-    is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _LARGEST
-    return found if is_count else None
-
-
-def number_field(document: object, *path: str) -> float | None:
-    """Return a nested field if it can be an amount of money. Otherwise return None."""
-    found = field(document, *path)
-    if isinstance(found, bool) or not isinstance(found, (int, float)):
-        return None
-    return float(found) if 0 <= found <= _LARGEST else None
-
-
-def moment_field(document: object, *path: str) -> float | None:
-    """Return a nested field as seconds since 1970, or None if it is not a time."""
-    from outlive.domain.errors import UserError  # noqa: PLC0415 - only clients that print times need this import
-    from outlive.domain.parse_time import moment_of  # noqa: PLC0415
-
-    found = field(document, *path)
-    if found is None:
-        return None
-    try:
-        return moment_of(found).timestamp()
-    except (UserError, OverflowError, ValueError, RecursionError):
-        return None
-
-
-def list_field(document: object, *path: str) -> list[Any]:
-    """Return a nested field if it is a list. Otherwise return an empty list."""
-    found = field(document, *path)
-    return found if isinstance(found, list) else []

@@ -24,16 +24,8 @@ A path such as `message.text` names a nested field.
 
 from __future__ import annotations
 
-from outlive.agents.adapter import (
-    Adapter,
-    CommandLine,
-    field,
-    moment_field,
-    number_field,
-    session_field,
-    text_field,
-    whole_field,
-)
+from outlive.agents import fields
+from outlive.agents.adapter import Adapter, CommandLine
 from outlive.agents.stream_event import Event
 
 TYPE_CHECKING = False
@@ -51,19 +43,19 @@ class JsonLines(Adapter):
 
     def __init__(self, table: Any = None) -> None:
         super().__init__(table)
-        self.name = self.provider = self.program = str(self.table.get("name", "custom"))
+        self.name = self.provider = str(self.table.get("name", "custom"))
         self.can_resume = "resume" in self.table
         self.takes_prompt_as_argument = self.table.get("prompt") == "argument"
         lines = self.table.get("lines")
         self._lines: dict[str, Any] = lines if isinstance(lines, dict) else {}
         self.takes_model = bool(self.table.get("model_arguments"))
-        self.counts_turns = "tool" in self._lines  # `_translated` reports a turn only for a tool call
-        usage = field(self._lines, "usage")
-        self.reports_cost = field(usage, "cost") is not None
-        self.reports_tokens = field(usage, "input") is not None or field(usage, "output") is not None
+        self.counts_turns = "tool" in self._lines  # a turn is only reported together with a tool call
+        usage = fields.find(self._lines, "usage")
+        self.reports_cost = fields.find(usage, "cost") is not None
+        self.reports_tokens = fields.find(usage, "input") is not None or fields.find(usage, "output") is not None
 
     def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - only other clients use some of these arguments
-        """Return the user's command with the arguments of this attempt."""
+        """Return the command from the user's settings, with the arguments of this attempt."""
         words = [*self.words(), *self.extra()]
         if start.model is not None:
             words += [str(word).replace("{model}", start.model) for word in self.table.get("model_arguments", ())]
@@ -74,9 +66,9 @@ class JsonLines(Adapter):
         return CommandLine(argv=tuple(words), environ={})
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate one line into events, as the user's table describes."""
-        at = next((found for name in _TIMES if (found := moment_field(line, name)) is not None), None)
-        if session := session_field(line, *_path(self.table.get("session"))):
+        """Translate one output line into events, by the rules in the user's settings."""
+        at = next((found for name in _TIMES if (found := fields.moment(line, name)) is not None), None)
+        if session := fields.session(line, *_path(self.table.get("session"))):
             yield Event(kind="session", session=session)
         for name, rule in self._lines.items():
             if isinstance(rule, dict) and _fits(line, rule.get("when")):
@@ -90,7 +82,7 @@ class JsonLines(Adapter):
             yield Event(kind="text", at=at, text=text, is_whole=True)
         elif name == "tool":
             yield Event(kind="reply", at=at)
-            given = field(line, *_path(rule.get("input")))
+            given = fields.find(line, *_path(rule.get("input")))
             yield Event(kind="tool_call", at=at, id=call, tool=self._text(line, rule.get("name")), given=given)
         elif name == "result":
             yield Event(kind="tool_result", at=at, id=call, text=text)
@@ -98,9 +90,9 @@ class JsonLines(Adapter):
             yield Event(
                 kind="usage",
                 at=at,
-                input_tokens=whole_field(line, *_path(rule.get("input"))),
-                output_tokens=whole_field(line, *_path(rule.get("output"))),
-                cost_usd=number_field(line, *_path(rule.get("cost"))),
+                input_tokens=fields.whole(line, *_path(rule.get("input"))),
+                output_tokens=fields.whole(line, *_path(rule.get("output"))),
+                cost_usd=fields.number(line, *_path(rule.get("cost"))),
                 is_total=rule.get("total") is True,
             )
         elif name == "error":
@@ -110,7 +102,7 @@ class JsonLines(Adapter):
 
     @staticmethod
     def _text(line: dict[str, Any], path: object) -> str:
-        return text_field(line, *_path(path)) if path else ""
+        return fields.text(line, *_path(path)) if path else ""
 
 
 def _path(path: object) -> tuple[str, ...]:
@@ -118,10 +110,10 @@ def _path(path: object) -> tuple[str, ...]:
 
 
 def _fits(line: dict[str, Any], when: object) -> bool:
-    """Return whether a line has all the values that `when` requires.
+    """Return whether a JSON line has all the values that `when` names.
 
-    A rule without conditions fits no line.
+    If `when` is empty, no line fits.
     """
     if not isinstance(when, dict) or not when:
         return False
-    return all(field(line, *_path(name)) == wanted for name, wanted in when.items())
+    return all(fields.find(line, *_path(name)) == wanted for name, wanted in when.items())

@@ -6,18 +6,8 @@ tool call is printed once, after it has ended. The steps and the cost of sub-age
 
 from __future__ import annotations
 
-from outlive.agents.adapter import (
-    Adapter,
-    CommandLine,
-    Patience,
-    class_of_status,
-    field,
-    moment_field,
-    number_field,
-    session_field,
-    text_field,
-    whole_field,
-)
+from outlive.agents import fields
+from outlive.agents.adapter import Adapter, CommandLine, Patience, class_of_status
 from outlive.agents.stream_event import Event
 from outlive.domain.text.sanitize import from_json, to_json
 
@@ -37,7 +27,7 @@ _QUESTION_TOOL = "question"
 _DENIALS = ("rejected permission", "prevents you from using", "specified a rule")
 _ENDINGS: dict[str, AgentClass] = {"stop": "answered", "length": "stopped", "content-filter": "refused"}
 _GOES_ON = ("tool-calls", "unknown", "")
-# Names of errors that have no HTTP status.
+# OpenCode's names of errors that come without an HTTP status, each with our result class.
 _ERRORS: dict[str, AgentClass] = {
     "ProviderAuthError": "refused",
     "MessageOutputLengthError": "stopped",
@@ -50,9 +40,8 @@ class OpenCode(Adapter):
     """The adapter of OpenCode."""
 
     name = "opencode"
-    program = "opencode"
-    # If a provider asks for a delay of an hour, OpenCode waits for an hour and prints nothing on standard output. It
-    # also prints nothing while a sub-agent works. So the limit cannot be short.
+    # If a provider asks for a delay of an hour, OpenCode waits for an hour and prints nothing on standard output. While
+    # a sub-agent works, OpenCode prints nothing either. So the time allowed without progress must be long.
     patience = Patience(first_s=300.0, idle_s=900.0)
     reports_cost = True
     reports_tokens = True
@@ -61,14 +50,14 @@ class OpenCode(Adapter):
     def __init__(self, table: Any = None) -> None:
         super().__init__(table)
         self._compacts = False
-        """Whether the next step summarizes the history, because the context was too long."""
+        """Whether the next step only summarizes the conversation, because it was too long for the model."""
 
     def command(self, request: AgentRequest, start: AgentStart, prompt: str, environ: Mapping[str, str]) -> CommandLine:  # noqa: ARG002 - only other clients use some of these arguments
         """Return the command line of `opencode run`, with the prompt as standard input.
 
         The prompt is not an argument, because OpenCode puts quotes around an argument.
         """
-        # OpenCode reports its retries only as errors in the log, not in the JSON output.
+        # Without these options, OpenCode does not report its retries. They appear only as errors in the log.
         words = [*self.words(), "run", "--format", "json", "--print-logs", "--log-level", "ERROR"]
         if start.model is not None:
             words += ["-m", start.model]
@@ -77,24 +66,27 @@ class OpenCode(Adapter):
         return CommandLine(argv=(*words, *self.extra()), environ=_going_on_after_denials(environ))
 
     def provider_of(self, model: str | None) -> str:
-        """Return the provider, which OpenCode writes before a model's first slash."""
+        """Return the provider of a model: the part of its name before the first slash.
+
+        If there is no slash, return the name of the client.
+        """
         return model.partition("/")[0] if model and "/" in model else self.name
 
     def events(self, line: dict[str, Any]) -> Iterator[Event]:
-        """Translate one line of the `--format json` output into events."""
+        """Translate one line of OpenCode's `--format json` output into events."""
         kind, part = line.get("type"), line.get("part")
-        at = moment_field(line, "timestamp")
-        if session := session_field(line, "sessionID"):
+        at = fields.moment(line, "timestamp")
+        if session := fields.session(line, "sessionID"):
             yield Event(kind="session", session=session)
         if kind == "step_start":
             yield Event(kind="reply", at=at)
         elif kind == "text":
-            # After a compaction, the client itself sends the model a prompt. The step before this prompt was the
-            # summary, and not an answer.
-            is_ours = field(part, "synthetic") is True
-            yield Event(kind="prompt" if is_ours else "text", at=at, text=text_field(part, "text"))
+            # After OpenCode has summarized the conversation, it sends the model a prompt of its own. The step before
+            # this prompt was the summary, and not an answer.
+            is_ours = fields.find(part, "synthetic") is True
+            yield Event(kind="prompt" if is_ours else "text", at=at, text=fields.text(part, "text"))
         elif kind == "reasoning":
-            yield Event(kind="thinking", at=at, text=text_field(part, "text"))
+            yield Event(kind="thinking", at=at, text=fields.text(part, "text"))
         elif kind == "tool_use":
             yield from self._tool(part, at)
         elif kind == "step_finish":
@@ -104,35 +96,36 @@ class OpenCode(Adapter):
 
     @staticmethod
     def _tool(part: object, at: float | None) -> Iterator[Event]:
-        """Translate a tool call, which is printed after it has ended."""
-        tool, call = text_field(part, "tool"), text_field(part, "callID")
-        given, error = field(part, "state", "input"), text_field(part, "state", "error")
-        begun, ended = moment_field(part, "state", "time", "start"), moment_field(part, "state", "time", "end")
-        output = text_field(part, "state", "output")
-        if tool == "invalid":  # the tool was not offered to the model, and the input has the tool's name
-            tool = text_field(given, "tool") or tool
+        """Translate a finished tool call into a call event and a result event.
+
+        OpenCode prints a tool call only after it has ended.
+        """
+        tool, call = fields.text(part, "tool"), fields.text(part, "callID")
+        given, error = fields.find(part, "state", "input"), fields.text(part, "state", "error")
+        begun, ended = fields.moment(part, "state", "time", "start"), fields.moment(part, "state", "time", "end")
+        output = fields.text(part, "state", "output")
+        if tool == "invalid":  # the model called a tool that does not exist; the input contains that tool's name
+            tool = fields.text(given, "tool") or tool
         yield Event(kind="tool_call", at=begun or at, id=call, tool=tool, given=given)
-        is_error = field(part, "state", "status") == "error" or field(part, "tool") == "invalid"
+        is_error = fields.find(part, "state", "status") == "error" or fields.find(part, "tool") == "invalid"
         yield Event(kind="tool_result", at=ended or at, id=call, text=output or error, is_error=is_error)
         if tool == _QUESTION_TOOL:
-            asked = field(given, "questions")
-            texts = [text_field(each, "question") for each in asked] if isinstance(asked, list) else []
-            yield Event(kind="question", at=at, text="\n".join(filter(None, texts)))
+            yield Event(kind="question", at=at, text=fields.questions(given))
         elif any(words in error for words in _DENIALS):
             yield Event(kind="denied", at=at, tool=tool)
 
     def _step_end(self, part: object, at: float | None) -> Iterator[Event]:
-        counts = [whole_field(part, "tokens", "input")]
-        counts += [whole_field(part, "tokens", "cache", name) for name in ("read", "write")]
-        answers = [whole_field(part, "tokens", name) for name in ("output", "reasoning")]
+        counts = [fields.whole(part, "tokens", "input")]
+        counts += [fields.whole(part, "tokens", "cache", name) for name in ("read", "write")]
+        answers = [fields.whole(part, "tokens", name) for name in ("output", "reasoning")]
         yield Event(
             kind="usage",
             at=at,
             input_tokens=None if counts[0] is None else sum(each or 0 for each in counts),
             output_tokens=None if answers[0] is None else sum(each or 0 for each in answers),
-            cost_usd=number_field(part, "cost"),
+            cost_usd=fields.number(part, "cost"),
         )
-        reason = text_field(part, "reason")
+        reason = fields.text(part, "reason")
         if self._compacts:
             self._compacts = False
             return
@@ -143,15 +136,15 @@ class OpenCode(Adapter):
             yield Event(kind="final", at=at, agent_class=_ENDINGS.get(reason, "broken"), text=what)
 
     def _error(self, error: object, at: float | None) -> Event:
-        name, data = text_field(error, "name"), field(error, "data")
-        text = text_field(data, "message") or name or "error"
-        found = class_of_status(field(data, "statusCode")) or _ERRORS.get(name)
+        name, data = fields.text(error, "name"), fields.find(error, "data")
+        text = fields.text(data, "message") or name or "error"
+        found = class_of_status(fields.find(data, "statusCode")) or _ERRORS.get(name)
         if self.class_of(text) == "stopped":
-            found = "stopped"  # the provider reports a context that is too long as a bad request
+            found = "stopped"  # the provider reports a conversation that is too long as a bad request
             self._compacts = True
-        elif field(data, "isRetryable") is True:
+        elif fields.find(data, "isRetryable") is True:
             found = "unavailable"
-        delay = text_field(data, "responseHeaders", "retry-after")
+        delay = fields.text(data, "responseHeaders", "retry-after")
         return Event(
             kind="error",
             at=at,
@@ -161,15 +154,14 @@ class OpenCode(Adapter):
         )
 
     def remarks(self, text: str) -> Iterator[Event]:
-        """Translate one line of standard error into events."""
+        """Translate one line of OpenCode's standard error into events."""
         if _ASKED in text:
             yield Event(kind="denied", tool=text.partition(_ASKED)[2].partition(" ")[0])
-        elif _LOGGED in text and "small=true" not in text:  # the small model only makes titles
-            # The log names the session earlier than the JSON output does. A sub-agent has another session, which is
-            # left out.
+        elif _LOGGED in text and "small=true" not in text:  # the small model only makes titles, skip its errors
+            # The log names the session earlier than the JSON output does. The session of a sub-agent is ignored.
             session = _logged(text, " session.id=") if " mode=primary" in text else ""
             if session:
-                yield Event(kind="session", session=session_field({"id": session}, "id"))
+                yield Event(kind="session", session=fields.session({"id": session}, "id"))
             error = _logged(text, 'error.error="', '"').removeprefix("AI_APICallError: ") or text[:500]
             yield Event(kind="retry", text=error, agent_class=self.class_of(error) or "unavailable")
         elif "Session not found" in text:
@@ -177,17 +169,18 @@ class OpenCode(Adapter):
 
 
 def _going_on_after_denials(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the setting with which a run goes on after a denied approval.
+    """Return the setting that lets a run continue after a denied approval.
 
-    `opencode run` refuses every request for approval, and then ends the run. With this setting, the model learns of the
-    denial and continues, as after a denial by a rule of the user. The setting changes no rule of the user, so the agent
-    gets no further rights. The variable OPENCODE_PERMISSION cannot replace this setting. The variable names only
-    tools, but the user's patterns decide for each call whether the call needs approval.
+    `opencode run` denies every request for approval, and then ends the run. With this setting, the model learns of the
+    denial and continues. The setting does not change the user's permission rules, so the agent gets no further rights.
+
+    The variable OPENCODE_PERMISSION could not do this. It decides for a whole tool, but the user's rules decide for
+    each call.
     """
     try:
         settings = from_json(environ.get(_SETTINGS) or "{}")
     except (ValueError, RecursionError):
-        return {}  # the user's setting has comments or is not JSON, so leave it unchanged
+        return {}  # the user's own setting is not plain JSON, so Outlive cannot add to it and leaves it unchanged
     if not isinstance(settings, dict):
         return {}
     known = settings.get("experimental")
@@ -196,5 +189,8 @@ def _going_on_after_denials(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _logged(line: str, begin: str, end: str = " ") -> str:
-    """Return a field of a line in OpenCode's log, or an empty string if it is missing."""
+    """Return a field of a line in OpenCode's log, or an empty string if it is missing.
+
+    `begin` is the text before the field's value, and `end` the text after it.
+    """
     return line.partition(begin)[2].partition(end)[0]

@@ -1,4 +1,4 @@
-"""The reading of an attempt's output, from the start of the output."""
+"""Functions that read the output of an attempt from its beginning."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ CHUNK = 1 << 20
 def read_attempt(
     files: AttemptFiles, request: AgentRequest, on_event: Callable[[Event], object] = lambda _: None
 ) -> StreamReader | None:
-    """Return a reader that has read the whole output so far.
+    """Read the whole output of an attempt so far, and return the reader.
 
-    Returns None if the attempt has no files. `on_event` is called with each event, in the order of arrival.
+    Returns None if the attempt has no files. `on_event` is called with each event, in the order of the output.
     """
     start = read_start(files)
     if start is None:
@@ -47,7 +47,8 @@ def read_attempt(
 def result_of_attempt(files: AttemptFiles, request: AgentRequest, evidence: Evidence) -> AgentResult | None:
     """Return the agent's result, read from the output of an ended attempt.
 
-    Returns None if the attempt has no files. Like a keeper, this function writes the answer into the file `answer`.
+    Returns None if the attempt has no files. This function also writes the answer into the file `answer` of the
+    attempt.
     """
     reader = read_attempt(files, request)
     if reader is None:
@@ -58,7 +59,7 @@ def result_of_attempt(files: AttemptFiles, request: AgentRequest, evidence: Evid
 
 
 def ending_words(evidence: Evidence) -> str:
-    """Return a phrase that tells how the client's process ended."""
+    """Return a phrase that says how the client's process ended, such as `exit code 1`."""
     if evidence.kind == "not_started":
         return "it could not be started"
     if evidence.signal is not None:

@@ -1,13 +1,13 @@
-"""The reader of a client's output: it turns lines into events and a result.
+"""The reader of a client's output, which turns lines into events and a result.
 
-The output can be read in pieces of any size while it grows. A later reader, which reads the output again from the
-start, gets the same result. No output of a client makes the reader raise an exception. Only a final event makes a run
-count as answered.
+The output can be read in pieces of any size while it grows. Reading it again from the start gives the same result. No
+output of a client makes the reader raise an exception. A run counts as answered only if the client has reported its
+end.
 """
 
 from __future__ import annotations
 
-from outlive.agents.adapter import parse_line
+from outlive.agents.fields import parse_line
 from outlive.domain.agents.result import AgentResult
 from outlive.domain.agents.runaway import Runaway
 from outlive.domain.text.sanitize import plain, to_json
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from outlive.domain.agents.result import AgentClass
     from outlive.domain.tasks.evidence import IntentKind
 
-# A client prints a whole tool result as one line. A longer line is dropped, so that it does not use up the memory.
+# A client prints the whole result of a tool as one line. Longer lines are dropped, because they would use up the
+# memory.
 LONGEST_LINE = 32 << 20
 _ERRORS_KEPT, _ERROR_LENGTH, _LAST_LENGTH = 5, 2000, 200
 _UNTOLD = "the agent asked a question, but its client did not print the question"
@@ -39,7 +40,7 @@ def _input_text(given: object) -> str:
 
 
 class Lines:
-    """A splitter of a growing output into lines."""
+    """A splitter of output into lines. The output arrives in pieces of any size."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -47,7 +48,7 @@ class Lines:
         self._is_dropped = False
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Return the lines that this piece completes. A line that is too long is left out."""
+        """Return the lines that end in this piece of output. Drop lines that are too long."""
         *ended, rest = piece.split(b"\n")
         for part in ended:
             line = b"".join((*self._parts, part))
@@ -61,22 +62,22 @@ class Lines:
             self._parts.append(rest)
 
     def end(self) -> bytes:
-        """Return the text after the last line end, which may be empty."""
+        """Return the incomplete line at the end of the output, which may be empty."""
         return b"" if self._is_dropped else b"".join(self._parts)
 
 
 def events_of(adapter: Adapter, line: bytes) -> Iterator[Event]:
-    """Return the events of one line, which may be JSON or plain text."""
+    """Yield the events of one line, which may be JSON or plain text."""
     found = parse_line(line)
     if found is not None:
-        # Invalid bytes are tolerated in every event except the final one, because an answer of a model never contains
-        # invalid bytes.
+        # Invalid UTF-8 is tolerated except in the final event. The answer of a model is never invalid UTF-8, so such a
+        # final event is damaged.
         is_damaged = _is_damaged(line)
         for event in adapter.events(found):
             if not is_damaged or event.kind != "final":
                 yield event
     elif b"\0" not in line and (text := line.decode("utf-8", "replace").strip()):
-        # A line with NUL bytes is left out, because it contains a hole in the output.
+        # A line with NUL bytes is ignored. They show that a part of the output is missing.
         yield from adapter.remarks(plain(text))
 
 
@@ -89,7 +90,7 @@ def _is_damaged(line: bytes) -> bool:
 
 
 class StreamReader:
-    """The state of a run, read from the output that its client has printed so far."""
+    """The state of an agent's run, read from the output of its client so far."""
 
     def __init__(
         self,
@@ -110,11 +111,11 @@ class StreamReader:
         self.turns = 0
         self.runaway = Runaway(request.most_calls)
         self.progress = 0
-        """The number of events so far that show progress."""
+        """The number of events so far that count as progress, unlike retries."""
         self.open_calls: dict[str, str] = {}
-        """The names of the tools whose calls have no result yet. The key is the id of the call."""
+        """The names of the tools that still run, by the id of the tool call."""
         self.is_retrying = False
-        """Whether the client has reported a retry, and no progress since then."""
+        """Whether the client has reported a retry and has made no progress since then."""
         self.last: str | None = None
         self._answer: list[str] = []
         self._final: Event | None = None
@@ -123,19 +124,19 @@ class StreamReader:
         self._denied: dict[str, None] = {}
         self._errors: list[str] = []
         self._failure: tuple[AgentClass, str] | None = None
-        """The newest error with a known class. None if the run went on after the error."""
+        """The newest error whose result class is known. None if the run went on after the error."""
         self._remark = ""
         self._retry_after: float | None = None
         self._tokens: list[int | None] = [None, None]
         self._cost: float | None = None
 
     def feed(self, piece: bytes) -> None:
-        """Read the next piece of the output."""
+        """Read the next piece of the client's output."""
         for line in self._lines.feed(piece):
             self._read(line)
 
     def finish(self) -> None:
-        """Read the last line, even if it has no line end."""
+        """Read the last line of the output, even if it has no line end."""
         self._read(self._lines.end())
         self._lines = Lines()
 
@@ -151,30 +152,36 @@ class StreamReader:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the client has reported the end, and waits for no background command."""
+        """Whether the client has reported the end of the run.
+
+        False while a background command of the client runs, because the client may go on after that command.
+        """
         return self._final is not None and not self._final.is_waiting
 
     @property
     def answer(self) -> str:
-        """The final answer. If there is no final answer, the agent's last text."""
+        """The agent's final answer, or the agent's last text if there is no final answer."""
         if self._final is not None and self._final.agent_class == "answered" and self._final.text.strip():
             return self._final.text
         return "".join(self._answer).strip()
 
     @property
     def cost_usd(self) -> float | None:
-        """The cost of this run so far, without earlier runs of the same session."""
+        """The cost of this run so far in dollars, without earlier runs of its session."""
         before = self._start.cost_before_usd if self._adapter.has_session_cost and self._start.is_resumed else None
         return self._cost if self._cost is None or before is None else max(0.0, self._cost - before)
 
     @property
     def session_cost_usd(self) -> float | None:
-        """The reported cost, which may include earlier runs of the same session."""
+        """The cost that the client reported, perhaps with earlier runs of the session."""
         return self._cost
 
     @property
     def session_tokens(self) -> tuple[int, int] | None:
-        """The reported tokens, which may include earlier runs of the same session."""
+        """The tokens that the client reported, perhaps with earlier runs of the session.
+
+        The result is None, or the input tokens and the output tokens.
+        """
         return None if self._tokens == [None, None] else (self._tokens[0] or 0, self._tokens[1] or 0)
 
     @property
@@ -187,7 +194,7 @@ class StreamReader:
         return found[0], found[1]
 
     def limit_reached(self) -> tuple[IntentKind, str] | None:
-        """Return the limit that the task has reached now, and a sentence about it.
+        """Return the name of the limit that the task has reached, and a sentence about it.
 
         Returns None if no limit is reached. The cost, tokens and turns of the task's earlier attempts count, too.
         """
@@ -205,9 +212,9 @@ class StreamReader:
         return None
 
     def result(self, ending: str | None = None) -> AgentResult:
-        """Return the present result of the run.
+        """Return the result of the run as far as the output shows it.
 
-        `ending` tells how the client's process ended. It is None while the process runs.
+        `ending` is a phrase about how the client's process ended, or None while the process runs.
         """
         agent_class, error = (None, None) if ending is None else self._judge(ending)
         tokens = self.tokens
@@ -246,16 +253,16 @@ class StreamReader:
         return final.agent_class or "broken", final.text or (self._errors[-1] if self._errors else None)
 
     def _take(self, event: Event) -> None:
-        """Add one event to the state of the run."""
+        """Update the state of the run with one event."""
         if event.kind not in _NO_PROGRESS:
             self.progress += 1
             self.is_retrying = False
         elif event.kind == "retry":
             self.is_retrying = True
         if event.kind in ("reply", "text", "tool_call", "prompt", "error"):
-            self._final = None  # a client may go on after it has reported an end
+            self._final = None  # the client has gone on after it reported an end, so the run is not over
         if event.kind in ("reply", "text", "tool_call", "tool_result") and not event.is_aside:
-            self._errors, self._failure, self._retry_after = [], None, None  # the run went on after an error
+            self._errors, self._failure, self._retry_after = [], None, None  # the run went on after the earlier errors
             self._remark = ""
         handler = getattr(self, f"_take_{event.kind}", None)
         if handler is not None:
@@ -291,7 +298,7 @@ class StreamReader:
         if not event.is_aside:
             self._answer = []
             if self.turns > self._asked_in_turn:
-                self._question = None  # the agent went on after its question
+                self._question = None  # the agent went on after its question, so it does not wait for a reply
 
     def _take_tool_result(self, event: Event) -> None:
         if event.id is not None:

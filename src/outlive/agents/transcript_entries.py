@@ -1,7 +1,7 @@
-"""The entries of a transcript, made from the events of an agent's attempts.
+"""The entries of a transcript, made from the events of all attempts of an agent.
 
-Entries are numbered in the order of arrival, through all attempts. So an entry keeps its number while the output grows.
-For readers, `in_order` sorts the entries by time.
+An entry's number is its position in the order of arrival, through all attempts. So the number does not change while the
+output grows. `in_order` sorts entries by time, to show them to users.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Role = Literal["user", "assistant", "tool", "system"]
     EntryKind = Literal[
-        "begin",  # an attempt begins
+        "begin",  # an attempt of the task begins
         "prompt",
         "text",
         "thinking",
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
         "denied",
         "retry",
         "error",
-        "dropped",  # a part of the output is missing
-        "end",  # an attempt has ended
+        "dropped",  # a part of the attempt's output is missing
+        "end",  # an attempt of the task has ended
     ]
 
 WORDS = ("begin", "prompt", "text", "question", "dropped", "end")
-"""The kinds of entries that are shown to readers who do not ask for tools."""
+"""The kinds of entries that are shown if the user does not ask for tool calls."""
 
 
 class Entry(Value):
-    """One entry of a transcript."""
+    """One entry of a transcript, such as a text or a tool call."""
 
     number: int
-    """The position in the order of arrival, counted from 1 through all attempts."""
+    """The entry's position in the order of arrival, counted from 1 through all attempts."""
     attempt: int
     role: Role
     kind: EntryKind
     at: float | None = None
-    """Seconds since 1970. None if the client gives no time."""
+    """The time in seconds since 1970. None if the client prints no time."""
     text: str = ""
     tool: str | None = None
     given: object = None
@@ -52,24 +52,24 @@ class Entry(Value):
     result: str | None = None
     """The output of a tool."""
     call: int | None = None
-    """The number of the tool call that a result belongs to."""
+    """The number of the entry with the tool call, if this entry is the call's result."""
     is_error: bool = False
     is_sub_agent: bool = False
     is_partial: bool = False
-    """Whether the client may still add to this text."""
+    """Whether the client may still add text to this entry."""
     agent: Mapping[str, Any] | None = None
-    """For the begin and the end of an attempt: client, model, session, class and state."""
+    """Only for the entries that begin or end an attempt: client, model, session, result class and state."""
     is_fixed: bool = False
-    """Whether no other entry may be moved across this entry."""
+    """Whether sorting by time leaves this entry in place, and moves no other entry to its other side."""
 
     @property
     def is_shown_without_tools(self) -> bool:
-        """Whether the entry is shown to readers who do not ask for tools."""
+        """Whether the entry is shown if the user does not ask for tool calls."""
         return self.kind in WORDS and not self.is_sub_agent
 
 
 class EntryReader:
-    """The entries of a task so far.
+    """The transcript entries of a task so far.
 
     The caller passes the attempts and their events in the order of arrival.
     """
@@ -77,33 +77,35 @@ class EntryReader:
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._parts: list[str] = []
-        """The pieces of the last entry's text. Empty if the client cannot add another piece to this text."""
+        """The text pieces of the last entry. Empty if the client cannot add another piece to that entry."""
         self._attempt = 0
         self._begin = 0
         self._prompt: str | None = None
         self._words: tuple[str, ...] = ()
-        """The newest text of the agent, and the last piece of this text."""
+        """The agent's newest text, and the last piece of it. A final answer that is equal to one of them is only a
+        repetition.
+        """
         self._calls: dict[str, int] = {}
         self._denied: set[str] = set()
 
     @property
     def complete(self) -> int:
-        """The number of entries to which the client cannot add more text."""
+        """The number of entries whose text is complete."""
         return len(self._entries) - bool(self._parts)
 
     @property
     def entries(self) -> list[Entry]:
-        """All entries, in the order of arrival."""
+        """All entries so far, in the order of arrival."""
         if not self._parts:
             return list(self._entries)
         return [*self._entries[:-1], self._entries[-1].but(text="".join(self._parts), is_partial=True)]
 
     def complete_after(self, number: int) -> list[Entry]:
-        """Return the complete entries after entry `number`, in the order of arrival."""
+        """Return the complete entries that follow entry `number`, in the order of arrival."""
         return self._entries[number : self.complete]
 
     def begin(self, attempt: int, at: float | None, prompt: str | None) -> None:
-        """Add the entries with which an attempt begins: a system entry and the prompt."""
+        """Add the entries for the beginning of an attempt: a system entry and the prompt."""
         self._attempt, self._words, self._prompt = attempt, (), prompt
         self._calls, self._denied = {}, set()
         self._begin = self._add(role="system", kind="begin", at=at, is_fixed=True)
@@ -111,21 +113,21 @@ class EntryReader:
             self._add(role="user", kind="prompt", at=at, text=prompt, is_fixed=True)
 
     def describe(self, text: str, agent: Mapping[str, Any]) -> None:
-        """Set the text and the agent of the entry with which the attempt begins."""
+        """Set the text and the agent's details in the entry that begins the attempt."""
         self._entries[self._begin - 1] = self._entries[self._begin - 1].but(text=text, agent=agent)
 
     def end(self, at: float | None, text: str, agent: Mapping[str, Any], *, is_error: bool) -> None:
-        """Add the system entry with which the attempt ends."""
+        """Add the system entry that ends the attempt."""
         self._close()
         self._add(role="system", kind="end", at=at, text=text, agent=agent, is_error=is_error, is_fixed=True)
 
     def dropped(self, text: str) -> None:
-        """Add an entry which states that a part of the output is missing."""
+        """Add an entry that says that a part of the output is missing."""
         self._close()
         self._add(role="system", kind="dropped", text=text, is_fixed=True)
 
     def take(self, event: Event) -> None:
-        """Add the entries that follow from one event of the attempt."""
+        """Add the entries for one event of the attempt."""
         handler = getattr(self, f"_take_{event.kind}", None)
         if handler is not None:
             handler(event)
@@ -135,7 +137,7 @@ class EntryReader:
         return len(self._entries)
 
     def _close(self) -> None:
-        """Complete the entry of the last text, because another event has followed."""
+        """Mark the text of the last entry as complete, because another event has followed."""
         if self._parts:
             last, piece = self._entries[-1].but(text="".join(self._parts)), self._parts[-1]
             self._entries[-1], self._parts = last, []
@@ -169,7 +171,7 @@ class EntryReader:
     def _take_prompt(self, event: Event) -> None:
         self._close()
         if self._prompt is not None and event.text.strip() == self._prompt.strip():
-            self._prompt = None  # the client repeats the prompt that it was started with
+            self._prompt = None  # Outlive has added this prompt already, and the client only prints it again
             return
         self._add(role="user", kind="prompt", at=event.at, text=event.text, is_sub_agent=event.is_aside)
 
@@ -205,7 +207,7 @@ class EntryReader:
         self._add(role="assistant", kind="question", at=event.at, text=event.text, is_sub_agent=event.is_aside)
 
     def _take_denied(self, event: Event) -> None:
-        # A client reports a denial when it happens, and again at the end of the run.
+        # A client reports a denied tool when the tool is called, and again at the end of the run. Add only one entry.
         tool = event.tool or "?"
         if tool not in self._denied:
             self._denied.add(tool)
@@ -226,17 +228,17 @@ class EntryReader:
         if event.agent_class != "answered":
             if text:
                 self._take_error(event)
-        elif text and text not in self._words:  # most clients only repeat their last message here
+        elif text and text not in self._words:  # most clients only print their last message again here
             self._add(role="assistant", kind="text", at=event.at, text=event.text)
             self._words = (text,)
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Return entries in the order of their times.
+    """Return entries sorted by time.
 
     `entries` are in the order of arrival. Entries with equal times stay in this order. An entry without a time stays
-    where it arrived, and no other entry moves across it. The result of a tool always stays behind its call, even if the
-    time of the result is earlier.
+    where it is, and no other entry moves across it. A tool's result always stays behind the tool's call, even if its
+    time is earlier.
     """
     ordered: list[Entry] = []
     timed: list[tuple[float, int, Entry]] = []

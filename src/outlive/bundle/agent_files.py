@@ -5,7 +5,7 @@ attempts/N/prompt     the text that the client of this attempt reads as its stan
 attempts/N/agent      client, model and session of this attempt
 attempts/N/answer     the final answer, for readers that need not read the whole output
 attempts/N/progress   the present result of the running attempt, written at most once per second
-decisions.jsonl       the trace: why a model was chosen and why an attempt ended, if the trace is on
+decisions.jsonl       a log for debugging: why a model was chosen and why an attempt ended, if the log is on
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def prompt_file(files: AttemptFiles) -> str:
 
 
 def write_answer(files: AttemptFiles, answer: str) -> None:
-    """Write the final answer of an attempt.
+    """Write the final answer of an agent's attempt to a file.
 
     A failed write is ignored, because the output also contains the answer.
     """
@@ -81,7 +81,7 @@ def write_answer(files: AttemptFiles, answer: str) -> None:
 
 
 def read_answer(files: AttemptFiles) -> str | None:
-    """Return the final answer of an attempt, or None if no answer was written."""
+    """Return the final answer of an agent's attempt, or None if none was written."""
     try:
         with open(files.path + "/answer", "rb") as file:
             return file.read().decode("utf-8", "replace")
@@ -108,14 +108,14 @@ def read_progress(files: AttemptFiles) -> AgentResult | None:
 
 
 def decisions_file(bundle: str) -> str:
-    """Return the path of the trace of an agent task."""
+    """Return the path of the debugging log of an agent task."""
     return bundle + "/decisions.jsonl"
 
 
 def trace_decision(bundle: str, request: AgentRequest, decision: str, **why: object) -> None:
-    """Write one decision about an agent task to its trace, if the trace is on.
+    """Write one decision about an agent task to its debugging log, if the log is on.
 
-    A failed write is ignored.
+    `why` are the reasons. A failed write is ignored.
     """
     if not request.is_traced:
         return
@@ -131,7 +131,7 @@ def trace_decision(bundle: str, request: AgentRequest, decision: str, **why: obj
 
 
 def trace_ending(bundle: str, request: AgentRequest, settlement: Settlement) -> None:
-    """Write to the trace how an attempt ended, and the class of its result."""
+    """Write to the debugging log how an attempt ended, and the class of its result."""
     known, verdict = settlement.agent, settlement.verdict
     trace_decision(
         bundle,

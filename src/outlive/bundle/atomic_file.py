@@ -18,7 +18,7 @@ def temporary_name(path: str) -> str:
 def write_whole(path: str, content: bytes, *, mode: int = 0o600, is_durable: bool = False) -> None:
     """Replace a file atomically, so that a reader finds the old or the new content.
 
-    The umask does not change `mode`. With `is_durable`, the content is synced before the rename.
+    The umask does not change `mode`. `is_durable` means that the content is synced before the rename.
     """
     fresh = temporary_name(path)
     fd = os.open(fresh, _FLAGS, mode)

@@ -1,7 +1,7 @@
 """The directory of one attempt, and the locks that show that the attempt is alive.
 
     attempts/N/lock     locked (flock) by the keeper and the witness, the processes that can finish the attempt
-    attempts/N/control  a FIFO for messages to the keeper; locked by the keeper or by a process that reconciles
+    attempts/N/control  a FIFO for messages to the keeper; locked by the keeper, or by a process that finishes its work
     attempts/N/done     a FIFO that only the keeper keeps open: its closing or the keeper's death wakes every waiter
     attempts/N/turn     a FIFO of a queued attempt: it is closed when the command begins, which wakes the next task
     attempts/N/record   exit, intent, process, hole and owner (see `record`)
@@ -51,7 +51,10 @@ class AttemptFiles:
         self.ports = self.path + "/ports"
 
     def read_slot(self, slot: record.Slot) -> dict[str, str] | None:
-        """Return one fact of the record, or None if the record or the fact is missing."""
+        """Return one fact from the attempt's record file.
+
+        Returns None if the file or the fact is missing. `slot` is the name of the fact.
+        """
         try:
             fd = record.open_record(self.record)
         except FileNotFoundError:
@@ -76,9 +79,10 @@ class HeldFiles:
         turn: int | None = None,
         ports: tuple[int, ...] = (),
     ) -> None:
-        # None if this is a later keeper of a task whose witness lives, because then the witness has the lock.
+        # `lock` is None if this is a later keeper of a task whose witness is alive, because then the witness has the
+        # lock.
         self.lock = lock
-        # None after the command has begun, and None for a command that was never queued.
+        # `turn` is None after the command has begun, and for a command that was never queued.
         self.turn = turn
         self.control = control
         self.done = done
@@ -88,15 +92,15 @@ class HeldFiles:
         self.ports = ports
 
     def fds(self) -> tuple[int, ...]:
-        """Return the descriptors of all files."""
+        """Return the descriptors of all files and leased ports of the attempt."""
         held = (self.lock, self.control, self.done, self.record, self.output, self.turn, *self.ports)
         return tuple(fd for fd in held if fd is not None)
 
     def let_go(self) -> None:
         """Close the files that other processes wait for, and the leased ports.
 
-        The record stays open. The open record shows other keepers that this process is a keeper, and not a process of
-        their own task.
+        The record file stays open. It shows other keepers that this process is a keeper, and not a process of their own
+        task.
         """
         for fd in (self.lock, self.control, self.done, self.turn, *self.ports):
             if fd is not None:
@@ -109,16 +113,17 @@ class HeldFiles:
             self.turn = None
 
     def close(self) -> None:
-        """Close all files.
+        """Close all files of the attempt.
 
-        The lock is closed first, because a waiter that wakes from `done` must find the lock free.
+        The lock is closed first, because a process that waits for the closing of the FIFO `done` must then find the
+        lock free.
         """
         for fd in self.fds():
             os.close(fd)
 
 
 def fill_bundle(path: str, spec: str) -> None:
-    """Write the spec of a new task (`spec.json`) into its bundle.
+    """Write the launch data of a new task (`spec.json`) into its bundle.
 
     The file is not synced, because it is read only if the ledger is lost.
     """
@@ -131,7 +136,10 @@ def fill_bundle(path: str, spec: str) -> None:
 
 
 def create_attempt(files: AttemptFiles, *, in_line: bool = False) -> HeldFiles:
-    """Create and lock the files of an attempt that is not in the ledger yet."""
+    """Create and lock the files of an attempt that is not in the ledger yet.
+
+    `in_line` means that the attempt waits in the queue.
+    """
     opened: list[int] = []
     try:
         os.mkdir(files.path, 0o700)
@@ -176,7 +184,7 @@ def reopen_attempt(files: AttemptFiles, lock: int | None, control: int) -> HeldF
 def discard_bundle(path: str) -> None:
     """Remove a bundle that has no row in the ledger.
 
-    A keeper that was asked to exit may add or remove files meanwhile. If files are left, `sweep` removes them later.
+    A keeper that was asked to exit may add or remove files meanwhile. If files are left, a later cleanup removes them.
     """
     for _ in range(_MOST_WALKS):
         try:
@@ -229,20 +237,23 @@ def poke(files: AttemptFiles, message: str) -> bool:
 
 
 def open_done(files: AttemptFiles) -> int:
-    """Open the reading end of `done`. A hang-up means that the keeper is gone."""
+    """Open the FIFO with which to wait for the end of an attempt.
+
+    The descriptor hangs up when the keeper is gone.
+    """
     return os.open(files.done, os.O_RDONLY | os.O_NONBLOCK | _OPEN)
 
 
 def open_turn(files: AttemptFiles) -> int:
-    """Open the reading end of `turn`.
+    """Open the FIFO with which to wait until an attempt leaves the queue.
 
-    The reading end hangs up when the attempt leaves the queue.
+    The descriptor then hangs up.
     """
     return os.open(files.turn, os.O_RDONLY | os.O_NONBLOCK | _OPEN)
 
 
 def has_writer(done: int) -> bool:
-    """Return whether a process has the done FIFO open for writing at this moment.
+    """Return whether a process has an attempt's FIFO `done` open for writing.
 
     poll() does not show this, because it reports no hang-up if the last writer closed the FIFO before this process
     opened it.

@@ -168,9 +168,9 @@ def _make(path: str, mode: int) -> None:
 
 
 def _begin_fingerprint(path: str) -> None:
-    """Write the fingerprint of a new directory.
+    """Write the file that shows whether the ledger is complete, for a new directory.
 
-    The fingerprint states that no ledger has been made yet. Without the fingerprint, the ledger would count as lost.
+    The file states that no ledger has been made yet. Without the file, the ledger would count as lost.
     """
     try:
         fd = os.open(path + "/fingerprint", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -237,9 +237,10 @@ def _check_place(path: str, device: int) -> bool:
 
 
 def _read_pin(path: str) -> str:
-    """Return the line of the file `place`, or an empty string.
+    """Return the line of the file `place`, which names the mount in use.
 
-    The line has the boot, the device, whether blocks can be freed, and the signature.
+    The line has the boot, the device, whether blocks can be freed, and the signature of the mount. Returns an empty
+    string if there is no such line.
     """
     try:
         text = read_small(path + "/place").decode("ascii")

@@ -1,4 +1,4 @@
-"""Leases: names that are valid only while the process that made them lives.
+"""Leases: names that are valid only while the process that made them is alive.
 
 A lease is a locked file. The kernel frees the lock when the process dies, so no timeout is needed.
 """
@@ -20,7 +20,7 @@ _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Lease:
-    """A lease, valid until it is released or its process ends."""
+    """A name that is valid until it is released or the process that made it ends."""
 
     def __init__(self, home: Home) -> None:
         self.name = os.urandom(8).hex()
@@ -34,7 +34,7 @@ class Lease:
         flock(self._fd, LOCK_EX | LOCK_NB)
 
     def let_go(self) -> None:
-        """Release the lease. All claims that name this lease end."""
+        """Release the lease. Notices that are reserved in its name become free."""
         os.unlink(self._path)
         os.close(self._fd)
 
@@ -46,9 +46,10 @@ class Lease:
 
 
 def clear_leases(home: Home) -> None:
-    """Delete the files of leases whose process has died.
+    """Delete the lock files of leases whose process has died.
 
-    Files that are less than an hour old are kept, because the process may not have locked them yet.
+    A lease is a name that is valid while its process is alive. Files that are less than an hour old are kept, because
+    the process may not have locked them yet.
     """
     try:
         names = os.listdir(home.leases)
@@ -63,14 +64,17 @@ def clear_leases(home: Home) -> None:
 
 
 def is_held(home: Home, name: str) -> bool:
-    """Return whether the process of a lease lives. If not, delete the lease's file."""
+    """Return whether the process of a lease is alive. If not, delete its file.
+
+    A lease is a name that is valid while its process is alive.
+    """
     path = f"{home.leases}/{name}"
     try:
         fd = os.open(path, _FLAGS)
     except FileNotFoundError:
         return False
     try:
-        # The lock is shared: with exclusive locks, two processes that check at the same time would take each other for
+        # Take a shared lock. With exclusive locks, two processes that check at the same time would take each other for
         # the owner.
         flock(fd, LOCK_SH | LOCK_NB)
     except BlockingIOError:

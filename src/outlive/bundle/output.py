@@ -39,19 +39,25 @@ class Piece(Value):
 
 
 class Hole(Value):
-    """The span of the output that was deleted to keep the file below its cap."""
+    """The span of the output that was deleted to keep the file below its size limit."""
 
     start: int = 0
     end: int = 0
 
 
 def head_of(cap: int) -> int:
-    """Return the number of bytes to keep at the beginning: an eighth of the cap."""
+    """Return how much of the output's beginning to keep.
+
+    This is an eighth of `cap`, the largest size of the output.
+    """
     return max(_BLOCK, min(cap // 8, 1 << 20) // _BLOCK * _BLOCK)
 
 
 def enforce_cap(output: int, record_fd: int, cap: int, hole: Hole) -> Hole:
-    """Widen the hole so that at most `cap` bytes stay on disk. Return the new hole."""
+    """Delete the middle of the output so that at most `cap` bytes stay on disk.
+
+    `hole` is the span that was deleted before. Returns the new deleted span.
+    """
     size = os.fstat(output).st_size
     head = head_of(cap)
     end = -(-(size - (cap - head)) // _BLOCK) * _BLOCK
@@ -65,7 +71,10 @@ def enforce_cap(output: int, record_fd: int, cap: int, hole: Hole) -> Hole:
 
 
 def read_hole(files: AttemptFiles) -> Hole:
-    """Return the recorded hole, or an empty hole if none is recorded."""
+    """Return the span of the output that was deleted, as recorded.
+
+    The span is empty if none is recorded.
+    """
     found = files.read_slot("hole")
     return Hole(start=int(found["start"]), end=int(found["end"])) if found else Hole()
 
@@ -73,7 +82,8 @@ def read_hole(files: AttemptFiles) -> Hole:
 def read_piece(files: AttemptFiles, start: int, limit: int) -> Piece:
     """Return at most `limit` bytes of the output, from the offset `start` on.
 
-    A piece never crosses the hole. If `start` is inside the hole, the piece begins after the hole.
+    The middle of a long output may be deleted. The result ends where the deleted part begins. If `start` is inside the
+    deleted part, the result begins after it.
     """
     try:
         fd = os.open(files.output, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -83,7 +93,7 @@ def read_piece(files: AttemptFiles, start: int, limit: int) -> Piece:
         content = os.pread(fd, limit, start)
     finally:
         os.close(fd)
-    # Read the hole after the bytes. If the hole was widened meanwhile, some of the bytes may be zeros of the hole.
+    # Read the deleted span after the bytes. If it was widened meanwhile, some of the bytes may be its zeros.
     hole = read_hole(files)
     if hole.start <= start < hole.end:
         after = read_piece(files, hole.end, limit)
@@ -117,8 +127,9 @@ def has_writers(path: str) -> bool:
     except OSError:
         return False
     try:
-        # If another process opens the file during the lease, the kernel sends this process a signal. The default
-        # signal, SIGIO, would end this process. So the signal is set to SIGURG, which a process ignores by default.
+        # If another process opens the file while this process has the read lease, the kernel sends this process a
+        # signal. The default signal, SIGIO, would end this process. So the signal is set to SIGURG, which a process
+        # ignores by default.
         fcntl(fd, _F_SETSIG, signal.SIGURG)
         fcntl(fd, F_SETLEASE, F_RDLCK)
         fcntl(fd, F_SETLEASE, F_UNLCK)

@@ -24,7 +24,10 @@ SLOTS: tuple[Slot, ...] = ("exit", "intent", "process", "hole", "owner")
 
 
 def preallocate(path: str) -> int:
-    """Create the record with allocated disk blocks, and return its descriptor."""
+    """Create an attempt's record file with allocated disk blocks.
+
+    Returns its descriptor.
+    """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         # Zeros are written and synced, because fallocate() is not enough. On some file systems, the first write into
@@ -38,14 +41,14 @@ def preallocate(path: str) -> int:
 
 
 def open_record(path: str, *, write: bool = False) -> int:
-    """Open an existing record and return its descriptor."""
+    """Open an existing record file of an attempt and return its descriptor."""
     return os.open(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def text_of_slot(slot: Slot, **fields: object) -> bytes:
-    """Return a fact as bytes, padded to the size of its slot.
+    """Return a fact as bytes, padded to the size of its place in the record file.
 
-    Raises ValueError if the fact is too long for the slot.
+    Raises ValueError if the fact is too long for this place.
     """
     line = " ".join(f"{name}={value}" for name, value in fields.items()).encode("ascii")
     size = _EXIT_SIZE if slot == "exit" else _SECTOR
@@ -56,20 +59,26 @@ def text_of_slot(slot: Slot, **fields: object) -> bytes:
 
 
 def write_slot(fd: int, slot: Slot, *, durable: bool = True, **fields: object) -> None:
-    """Write a fact into its slot. With `durable`, sync the file afterwards."""
+    """Write a fact to its place in the record file.
+
+    `slot` names the place. `durable` means that the file is synced afterwards.
+    """
     os.pwrite(fd, text_of_slot(slot, **fields), _OFFSETS[slot])
     if durable:
         os.fdatasync(fd)
 
 
 def clear_slot(fd: int, slot: Slot) -> None:
-    """Delete a fact from its slot."""
+    """Delete a fact from the record file. `slot` is the name of the fact."""
     os.pwrite(fd, bytes(_EXIT_SIZE if slot == "exit" else _SECTOR), _OFFSETS[slot])
     os.fdatasync(fd)
 
 
 def read_slot(fd: int, slot: Slot) -> dict[str, str] | None:
-    """Return the fact in a slot, or None if the slot has no complete fact."""
+    """Return a fact from the record file, or None if there is no complete fact.
+
+    `slot` is the name of the fact.
+    """
     raw = os.pread(fd, _SECTOR, _OFFSETS[slot]).rstrip(b"\0")
     line, mark, checksum = raw.partition(b" crc=")
     if not mark or checksum != b"%08x\n" % crc32(line):
@@ -78,7 +87,10 @@ def read_slot(fd: int, slot: Slot) -> dict[str, str] | None:
 
 
 def is_damaged(path: str, slot: Slot) -> bool:
-    """Return whether a slot has content that is not a complete fact."""
+    """Return whether a fact in the record file is damaged.
+
+    A damaged fact has content, but is not complete. `slot` is the name of the fact.
+    """
     fd = open_record(path)
     try:
         return bool(os.pread(fd, _SECTOR, _OFFSETS[slot]).strip(b"\0")) and read_slot(fd, slot) is None

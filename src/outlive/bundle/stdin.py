@@ -48,7 +48,8 @@ def feed(files: AttemptFiles, content: bytes, patience_s: float) -> int:
 def end_input(witness: Identity) -> bool:
     """End the command's input after the bytes that were sent.
 
-    Returns False if the witness has exited.
+    The input ends when the witness closes it, so this function asks the witness to close it. Returns False if the
+    witness has exited.
     """
     fd = open_verified(witness)
     if fd is None:

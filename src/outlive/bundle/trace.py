@@ -20,12 +20,15 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_traced() -> bool:
-    """Return whether the trace is on."""
+    """Return whether the log for debugging is on."""
     return os.environ.get("OUTLIVE_TRACE", "0") not in ("", "0")
 
 
 def trace(home: Home, session: str | None, decision: str, **why: object) -> None:
-    """Write one decision to the trace. A failed write is ignored."""
+    """Write one decision about a session to the debugging log.
+
+    `why` are the reasons. A failed write is ignored.
+    """
     if session is None or not is_traced():
         return
     line = to_json({"at": round(time.time(), 6), "pid": os.getpid(), "decision": decision, **why}) + "\n"
@@ -44,10 +47,10 @@ def trace(home: Home, session: str | None, decision: str, **why: object) -> None
 
 
 def path_of(home: Home, session: str) -> str:
-    """Return the path of a session's trace file, whose name has only safe characters."""
+    """Return the path of a session's debugging log. Its name has only safe characters."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in session)[:80]
     if name != session:
-        from zlib import crc32  # noqa: PLC0415 - only changed names need this import
+        from zlib import crc32  # noqa: PLC0415 - only names with replaced characters need this import
 
         # Two names that differ only in the replaced characters must not share a file.
         name += f"-{crc32(session.encode('utf-8', 'surrogateescape')):08x}"

@@ -1,1 +1,1 @@
-"""The command line, which parses a command, calls the service, and prints results."""
+"""The command line: parses a command, runs it and prints the result."""

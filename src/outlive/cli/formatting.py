@@ -1,6 +1,6 @@
-"""Text for users: tables that fit the terminal, and lines about endings.
+"""Text output: tables that fit the terminal, and lines about the end of tasks.
 
-Escape sequences in a task's texts are removed before the text is printed.
+Escape sequences in a task's texts are removed before printing.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _COLOURS = {
 
 
 def print_json(document: object) -> None:
-    """Print one JSON document on one line.
+    """Print a document as JSON on one line.
 
-    If the ledger lacked tasks, the field `restored` names them. Tags that agent clients use in their prompts are
-    escaped, because a model may read the text.
+    If records of tasks were restored, the field `restored` names these tasks. Tags that agent clients use in their
+    prompts are escaped, because a model may read the output.
     """
     from outlive.domain.text.wrapper_tags import json_without_wrapper_tags
 
@@ -56,7 +56,7 @@ def terminal_columns(stream: TextIO | None = None) -> int:
 
 
 def columns_of(text: str) -> int:
-    """Return how many columns a text takes on a terminal; an emoji takes two."""
+    """Return how many terminal columns a text takes. An emoji takes two columns."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -65,7 +65,10 @@ def columns_of(text: str) -> int:
 
 
 def cut(text: str, room: int) -> str:
-    """Return a text as one line of at most `room` columns, without escape sequences."""
+    """Return a text as one line that is at most `room` columns wide.
+
+    Escape sequences are removed, and a text that is too long is cut.
+    """
     line = one_line(text, max(room, 0))
     while columns_of(line) > room and line:
         line = line[:-2] + "…" if len(line) > 1 else ""
@@ -73,7 +76,7 @@ def cut(text: str, room: int) -> str:
 
 
 def coloured(state: str) -> str:
-    """Return a state in its color, if stdout is a terminal with colors."""
+    """Return the name of a task's state, colored if stdout is a terminal with colors."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return state
     return f"\x1b[{_COLOURS.get(state, '0')}m{state}\x1b[0m"
@@ -82,8 +85,8 @@ def coloured(state: str) -> str:
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], may_go: Sequence[str] = ()) -> list[str]:
     """Return the lines of a table that fits the terminal.
 
-    Long cells of the last column are cut. `may_go` names columns that may be left out. They are left out one after the
-    other, in this order, while the last column would be too narrow.
+    Long cells of the last column are cut. If the last column would be too narrow, the columns in `may_go` are left out,
+    one after the other in this order.
     """
     wanted = list(range(len(heads)))
     widths = [max(columns_of(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
@@ -100,14 +103,14 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], may_go: Sequence[
 
 
 def _room(widths: Sequence[int], wanted: Sequence[int]) -> int:
-    """Return how many terminal columns remain for the last column of a table."""
+    """Return how many terminal columns the other columns leave for the last one."""
     return terminal_columns() - sum(widths[i] + 2 for i in wanted[:-1])
 
 
 def ending(attempt: Attempt) -> str:
-    """Return how an attempt ended, such as `exit 3`.
+    """Return a phrase for how an attempt ended, such as `exit 3`.
 
-    If the attempt has not ended, returns its condition, `retrying` for an automatic retry in the queue, or `-`.
+    If the attempt has not ended, return its condition, such as `retrying`, or `-` if it has none.
     """
     if attempt.settled_at is None:
         return attempt.condition or ("retrying" if attempt.automatic and attempt.state == "queued" else "-")
@@ -117,7 +120,7 @@ def ending(attempt: Attempt) -> str:
 
 
 def lasted(attempt: Attempt, now: datetime) -> str:
-    """Return how long an attempt ran, as a text for users."""
+    """Return how long an attempt ran, such as `2m 5s`, or `-` if it has not started."""
     from outlive.domain.timestamps import timedelta
 
     seconds = duration_s(attempt, now)
@@ -125,7 +128,7 @@ def lasted(attempt: Attempt, now: datetime) -> str:
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
-    """Return how long ago a time was, as a text for users, or `-` for None."""
+    """Return how long ago a time was, such as `2m 5s`, or `-` for None."""
     return "-" if moment is None else show_duration(now - moment)
 
 
@@ -142,7 +145,7 @@ def ending_line(task: Task, now: datetime) -> str:
 def tail_lines(output: OutputView) -> list[str]:
     """Return the last lines of a task's output.
 
-    Lines about missing output come first.
+    If a part of the output is missing, the first lines say so.
     """
     lines = []
     if output.dropped:

@@ -9,19 +9,21 @@ from outlive.domain.errors import OutliveError, UserError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import NoReturn
 
     from outlive.cli.parser import Command
 
-# The verbs in the order of the help. Each verb has a module in `outlive.cli.commands`, which defines COMMAND.
+# The names of the commands, in the order of the help. For each one, a module in `outlive.cli.commands` has the
+# description `COMMAND` and the function `act`, which runs the command.
 VERBS = (
     "run", "agent", "list", "show", "output", "transcript", "wait", "result", "cancel", "retry", "adopt", "send",
     "ports", "effects", "session", "inbox", "ack", "dismiss", "gate", "guard", "hand-off", "sink", "sweep", "audit",
     "completion", "install", "uninstall", "doctor", "hook", "mcp",
 )  # fmt: skip
 ALIASES = {"ps": "list", "logs": "output"}
-# Names that other tools use for similar commands. These names do not work here, but the error for such a name suggests
-# our command.
+# Names that other tools use for similar commands. Outlive does not accept them, but its error message suggests the
+# matching command.
 _OTHER_NAMES = {
     "ls": "list",
     "status": "list",
@@ -46,13 +48,15 @@ _OTHER_NAMES = {
     "man": "help",
 }
 # Commands that other packages implement. The value is the module that implements the command and parses its arguments.
-# The module is named here as text and not imported, because the command line must not depend on other packages of its
-# layer.
+# It is imported only when the command is called, because this package must not depend on packages of the same layer.
 ENTRIES = {"hook": "outlive.hooks.entry"}
 
 
 def main_and_exit() -> NoReturn:
-    """Run the command of this process, and exit without the usual cleanup of Python."""
+    """Run the command that the arguments of this process name, and exit.
+
+    Python's usual cleanup at the exit is skipped.
+    """
     _open_standard_descriptors()
     code = main()
     sys.stderr.flush()
@@ -62,8 +66,8 @@ def main_and_exit() -> NoReturn:
 def _open_standard_descriptors() -> None:
     """Open the descriptors 0, 1 and 2 if the caller has closed them.
 
-    Otherwise a lock file could get one of these numbers, and the keeper would lose the lock when it closes its standard
-    streams.
+    Otherwise a lock file could get one of these numbers. A keeper closes its standard streams, and would then lose the
+    lock.
     """
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)
@@ -71,12 +75,13 @@ def _open_standard_descriptors() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - the stream must stay open until this process exits
-        # Escape characters that the locale cannot encode. Otherwise printing them would end the command with an error.
+        # Print an escape sequence for a character that the locale cannot encode. Otherwise such a character would end
+        # the command with an error.
         getattr(sys, name).reconfigure(errors="backslashreplace")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command, and return its exit code."""
+    """Run the command that the arguments name, and return its exit code."""
     words = sys.argv[1:] if argv is None else argv
     as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
@@ -86,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of the output has closed the pipe, as `head` does. That is not an error of this command.
+        # The program that reads the output has closed the pipe, as `head` does. That is not an error of this command.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -98,10 +103,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def load(verb: str) -> Command:
-    """Return the `Command` object of a subcommand."""
-    module = __import__(f"outlive.cli.commands.{ALIASES.get(verb, verb).replace('-', '_')}", fromlist=["COMMAND"])
-    command: Command = module.COMMAND
+    """Return the object that describes a command, by the command's name."""
+    command: Command = _module_of(verb).COMMAND
     return command
+
+
+def _module_of(verb: str) -> ModuleType:
+    """Import the module of a command."""
+    return __import__(f"outlive.cli.commands.{ALIASES.get(verb, verb).replace('-', '_')}", fromlist=["COMMAND"])
 
 
 def _dispatch(words: list[str]) -> int:
@@ -119,12 +128,12 @@ def _dispatch(words: list[str]) -> int:
         return int(__import__(ENTRIES[words[0]], fromlist=["main"]).main(words[1:]))
     from outlive.cli.parser import help_text, parse
 
-    command = load(words[0])
-    given = parse(command, words[1:])
+    module = _module_of(words[0])
+    given = parse(module.COMMAND, words[1:])
     if given.help:
-        print(help_text(command))
+        print(help_text(module.COMMAND))
         return 0
-    return command.act(given)
+    return int(module.act(given))
 
 
 def check_verb(word: str) -> None:
@@ -154,7 +163,7 @@ def _complain(error: OutliveError, *, as_json: bool) -> int:
     from outlive.domain.text.sanitize import shown, to_json
 
     try:
-        sys.stdout.flush()  # keeps the lines in order if stdout and stderr go to the same file
+        sys.stdout.flush()  # if stdout and stderr go to the same file, this keeps their lines in order
     except OSError:
         pass
     if as_json:

@@ -1,6 +1,6 @@
-"""Commands and options, defined once for parsing, help and shell completion.
+"""Commands and options, defined once for parsing, for the help and for completion.
 
-Importing a parser library would take as much time as `outlive run` may take in total (see ADR 0004).
+No parser library is used. Importing one would take as much time as `outlive run` may take in total (see ADR 0004).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Option(Value):
-    """One option of a command. An option without a `metavar` is a flag."""
+    """One option of a command. An option without a `metavar` takes no value."""
 
     name: str
     help: str
@@ -24,16 +24,38 @@ class Option(Value):
     choices: tuple[str, ...] = ()
     repeat: bool = False
     takes: str | None = None
-    """What a shell offers as the option's value: `directory`, `group`, `task`, or None for no candidates."""
+    """What a shell offers as the option's value: `directory`, `group` or `task`. None means that it offers nothing."""
 
     @property
     def key(self) -> str:
-        """The option's name as an attribute of `Given`."""
+        """The option's name as an attribute of `Given`, such as `max_output`."""
         return self.name.removeprefix("--").replace("-", "_")
 
 
+def option(
+    names: str,
+    meaning: str,
+    parse: Callable[[str], Any] = str,
+    *,
+    choices: tuple[str, ...] = (),
+    repeat: bool = False,
+    takes: str | None = None,
+) -> Option:
+    """Return an option, from its name and metavar as the help prints them.
+
+    For example, `names` is `--limit N`, or `--all` for a flag.
+    """
+    name, _, metavar = names.partition(" ")
+    return Option(
+        name=name, help=meaning, metavar=metavar or None, parse=parse, choices=choices, repeat=repeat, takes=takes
+    )
+
+
 class Command(Value):
-    """One command: its usage, its options and its function."""
+    """One command: its name, its help and its options.
+
+    The command's module has this object as `COMMAND`, and a function `act` that runs the command.
+    """
 
     name: str
     summary: str
@@ -42,17 +64,16 @@ class Command(Value):
     alias: str | None = None
     options: tuple[Option, ...] = ()
     takes: str | tuple[str, ...] | None = None
-    """What a shell offers for the command's words.
+    """What a shell offers for the words after the command.
 
-    `task` stands for task ids, `command` for a command after `--`, and a tuple for exactly the words in it.
+    `task` means the ids of tasks, `command` means a command after `--`, and a tuple contains the words themselves.
     """
     has_command: bool = False
-    """Whether words after `--` are kept apart, as a command or a prompt. Otherwise, they are treated like other words.
+    """Whether the words after `--` are a command or a prompt. Otherwise, they are treated like the words before `--`.
     """
     refuses_words: bool = False
-    """Whether the command takes only options, and no words."""
+    """Whether the command accepts only options. Then any other word is an error."""
     examples: tuple[tuple[str, str], ...] = ()
-    act: Callable[[Given], int]
 
 
 class Given:
@@ -62,7 +83,7 @@ class Given:
         self._options = options
         self.words = words
         self.rest = rest
-        """The words after `--`, or None if there was no `--`."""
+        """The words after `--`. None if there was no `--`."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -73,8 +94,10 @@ class Given:
 
 _HELP_COLUMN, _HELP_COLUMNS = 25, 80
 
-JSON = Option(name="--json", help="print JSON instead of text")
-HELP = Option(name="--help", help="print this help")
+JSON = option("--json", "print JSON instead of text")
+HELP = option("--help", "print this help")
+# The option of all commands that record decisions about a session.
+TRACE = option("--trace", "write every decision about the session to a file in `traces/` of the state directory")
 
 
 def parse(command: Command, argv: list[str]) -> Given:
@@ -113,9 +136,10 @@ def parse(command: Command, argv: list[str]) -> Given:
 
 
 def _given(command: Command, found: dict[str, Any], words: list[str], after: list[str] | None) -> Given:
-    """Return a `Given` with the options and words that were found.
+    """Return the options and words that were found on a command line.
 
-    `after` has the words after `--`, or is None if there was no `--`.
+    `found` has the options, `words` the words before `--`, and `after` the words after `--`, or None if there was no
+    `--`.
     """
     if not command.has_command:
         words, after = [*words, *(after or ())], None
@@ -125,9 +149,9 @@ def _given(command: Command, found: dict[str, Any], words: list[str], after: lis
 
 
 def _next_word(command: Command, option: Option, queue: list[str], known: Collection[str]) -> str:
-    """Return the word after an option. This word is the value of the option.
+    """Return the next word of the command line as the value of an option.
 
-    Raises `UserError` if there is no such word, or if the next option follows because the user forgot the value.
+    Raises `UserError` if no word is left, or if the next word is another option because the user forgot the value.
     """
     if not queue:
         raise UserError(f"{option.name} needs a value: {option.metavar}", _see(command))
@@ -140,7 +164,10 @@ def _next_word(command: Command, option: Option, queue: list[str], known: Collec
 
 def _value(option: Option, text: str) -> Any:
     if option.choices and text not in option.choices:
-        raise UserError(f"{option.name} cannot be {text!r}", f"give one of: {', '.join(option.choices)}")
+        from outlive.domain.text.nearest import did_you_mean
+
+        hint = did_you_mean(text, option.choices, f"give one of: {', '.join(option.choices)}")
+        raise UserError(f"{option.name} cannot be {text!r}", hint)
     try:
         return option.parse(text)
     except ValueError:
@@ -154,7 +181,8 @@ def _value(option: Option, text: str) -> Any:
 def _unknown(command: Command, name: str, known: list[str], after: list[str]) -> UserError:
     """Return the error for an unknown option.
 
-    `after` has the command line from the first word that is not an option, or is empty.
+    `after` has the words from the first word that is not an option. The error message uses them to suggest a correct
+    command line.
     """
     from outlive.domain.text.nearest import nearest
 
@@ -169,11 +197,11 @@ def _unknown(command: Command, name: str, known: list[str], after: list[str]) ->
 
 
 def _see(command: Command) -> str:
-    return f"`outlive {command.name} --help` explains the words and options"
+    return f"`outlive {command.name} --help` explains how to call it"
 
 
 def whole_number(text: str) -> int:
-    """Convert a string to a whole number of zero or more.
+    """Return the whole number in a string. It must be zero or more.
 
     Raises `ValueError` for any other string.
     """
@@ -184,7 +212,7 @@ def whole_number(text: str) -> int:
 
 
 def help_text(command: Command) -> str:
-    """Return the help of a command, in lines of at most 80 columns."""
+    """Return the help text of a command, in lines of at most 80 columns."""
     lines = [*wrapped(command.summary), "", *wrapped(command.usage, "  ", "    ")]
     if command.alias:
         lines.append(f"  (also: outlive {command.alias})")
@@ -203,13 +231,13 @@ def help_text(command: Command) -> str:
 
 
 def option_help(option: Option) -> str:
-    """Return the help of an option, with the possible values of the option."""
+    """Return the help text of an option, with the values that it may have."""
     choices = f" ({', '.join(option.choices)})" if option.choices else ""
     return f"{option.help}{choices}{'; may be repeated' if option.repeat else ''}"
 
 
 def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
-    """Return the text in lines of at most 80 columns.
+    """Return a text in lines of at most 80 columns.
 
     `first` is put before the first line, and `later` before every other line.
     """

@@ -1,4 +1,4 @@
-"""The line on a terminal that shows for which tasks a command waits."""
+"""The line on a terminal that shows which tasks a command waits for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """The progress line of a waiting command, written only if stderr is a terminal."""
+    """A line on stderr that shows which tasks a command waits for.
+
+    The line is written only if stderr is a terminal.
+    """
 
     def __init__(self, home: Home, tasks: Sequence[Task], *, wanted: bool = True) -> None:
         self._home = home
@@ -32,7 +35,7 @@ class Progress:
         self._is_seen = wanted and bool(tasks) and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def add(self, tasks: Sequence[Task]) -> None:
-        """Add tasks to wait for.
+        """Add tasks that the command waits for.
 
         Tasks that were added before and tasks that have ended are ignored.
         """
@@ -41,12 +44,12 @@ class Progress:
         self._left.update((task.id, task) for task in new if task.current.settled_at is None)
 
     def remove(self, task: Task) -> None:
-        """Remove a task that has ended."""
+        """Remove a task from the line, because it has ended."""
         self._left.pop(task.id, None)
 
     @property
     def tick(self) -> Self | None:
-        """The callback that runs every second of a wait, or None if no line is shown."""
+        """The function to call every second of the wait, or None if no line is shown."""
         return self if self._is_seen else None
 
     def __call__(self) -> None:

@@ -1,4 +1,7 @@
-"""Ids of tasks and lineages: short, safe in a path and unlikely to collide."""
+"""Ids of tasks and lineages: short, safe in a path and unlikely to collide.
+
+A lineage is a session with all sessions that continue it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ def task_id(random: bytes) -> str:
 
 
 def lineage_id(random: bytes) -> str:
-    """Return a lineage id made from eight random bytes."""
+    """Return an id for a lineage (sessions that continue each other).
+
+    The id is made from eight random bytes.
+    """
     return "l" + letters(random, LENGTH - 1)
 
 
@@ -39,9 +45,9 @@ def letters(random: bytes, length: int) -> str:
 
 
 def check_prefix(text: str) -> str:
-    """Return the text, or raise `UserError` if no id can begin with it.
+    """Return the beginning of a task id that a user gave.
 
-    The returned text is safe in a path.
+    Raises `UserError` if no id can begin with this text. The returned text is safe in a path.
     """
     if not text or len(text) > LONGEST or not _ALLOWED.issuperset(text):
         raise UserError(
@@ -52,5 +58,5 @@ def check_prefix(text: str) -> str:
 
 
 def is_id(text: str) -> bool:
-    """Return whether the text has the form of a task id, so that it may name a bundle."""
+    """Return whether a string has the form of a task id, so that it may name a bundle."""
     return SHORTEST <= len(text) <= LONGEST and _ALLOWED.issuperset(text)

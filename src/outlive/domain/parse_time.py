@@ -1,7 +1,7 @@
-"""The conversion of clients' times, which have many formats, into `datetime`.
+"""The conversion of times in the formats of different clients to `datetime`.
 
 A client sends a number, an ISO text, or an object that contains a number or an ISO text. A number counts seconds,
-milliseconds, microseconds or nanoseconds since 1970. Two different values may stand for the same time.
+milliseconds, microseconds or nanoseconds since 1970.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ticks: times of the monotonic clock, each with the id of its boot."""
+"""Ticks: times of the monotonic clock, each with the id of the machine's boot."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ else:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Value:
-    """A frozen record. Its fields are its annotations, in order."""
+    """An immutable object. Its fields are the annotations of its class, in order."""
 
     _fields: ClassVar[tuple[str, ...]] = ()
 

@@ -1,4 +1,7 @@
-"""The client process that called a hook, and the detached processes of a hook."""
+"""Functions about the client process that called a hook.
+
+The module also starts processes that go on after the hook has exited.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,16 @@ if TYPE_CHECKING:
 
 _FARTHEST = 8
 _CLIENTS = ("codex", "gemini", "opencode", "openclaw", "cursor")
-# The major device numbers of terminals: consoles, serial lines, /dev/tty, pseudo-terminals. /dev/null has another
-# number.
+# The major device numbers of terminals: consoles, serial lines, /dev/tty and pseudo-terminals. The number of /dev/null
+# is not one of them.
 _TERMINALS = (4, 5, 204, *range(136, 144))
 
 
 def nearest_client() -> int | None:
-    """Return the nearest ancestor process that is not a shell, or None.
+    """Return the id of the nearest parent process that is not a shell, or None.
 
-    An orphan has process 1 as its parent, and process 1 is usually not a client. So process 1 is returned only if its
-    command line starts a client, as in a container.
+    If a process's parent has exited, process 1 becomes its parent. That is usually not a client. So process 1 is
+    returned only if its command line is that of a client, as in a container.
     """
     pid = os.getppid()
     for _ in range(_FARTHEST):
@@ -39,12 +42,15 @@ def nearest_client() -> int | None:
 
 
 def _is_client(pid: int) -> bool:
-    """Return whether a command line starts a client, directly or with an interpreter."""
+    """Return whether a command line starts an agent client.
+
+    The client may also be started through an interpreter, such as `node`.
+    """
     return any(name in word for word in words_of(pid)[:2] for name in _CLIENTS)
 
 
 def mark(pid: int | None) -> str | None:
-    """Return a string that identifies a client's process, or None.
+    """Return a string that identifies a client's process even if its id is reused.
 
     Returns None if no process id is given, or if the process cannot be inspected.
     """
@@ -57,7 +63,7 @@ def mark(pid: int | None) -> str | None:
 def lacks_terminal(pid: int) -> bool:
     """Return whether stdin or stdout of a process is certainly not a terminal.
 
-    Returns False if this hook may not inspect the process.
+    Returns False if this is not known, because the process may not be inspected.
     """
     try:
         os.listdir(f"/proc/{pid}/fd")
@@ -69,7 +75,7 @@ def lacks_terminal(pid: int) -> bool:
 def reads_file(pid: int) -> bool:
     """Return whether stdin of a process is a regular file.
 
-    A client that reads its prompts from a regular file gets no prompts from a person.
+    A client that reads its prompts from such a file gets no prompts from a person.
     """
     try:
         return S_ISREG(os.stat(f"/proc/{pid}/fd/0").st_mode)
@@ -80,15 +86,15 @@ def reads_file(pid: int) -> bool:
 def _is_terminal(pid: int, fd: int) -> bool:
     try:
         found = os.stat(f"/proc/{pid}/fd/{fd}")
-    except OSError:  # the process has closed the descriptor, as Node does after the end of a pipe
+    except OSError:  # the process has closed this descriptor, as Node does when its input pipe has ended
         return False
     return S_ISCHR(found.st_mode) and os.major(found.st_rdev) in _TERMINALS
 
 
 def detach(function: Callable[[], None]) -> None:
-    """Run a function in a detached process, without the client's pipes.
+    """Run a function in a new process that goes on after the hook has exited.
 
-    A client waits until its hook has closed the pipes, and then kills the hook's child processes. So the new process
+    A client waits until all pipes to its hook are closed, and then kills the hook's child processes. So the new process
     closes the pipes, and is not a child process of the hook.
     """
     first = os.fork()
@@ -97,8 +103,8 @@ def detach(function: Callable[[], None]) -> None:
         return
     try:
         os.setsid()
-        # Close the client's pipes before the second fork. Otherwise, on a busy machine, the client would wait until the
-        # new process gets the CPU and closes the pipes.
+        # Close the client's pipes before the second fork. On a busy machine, the new process may run late, and the
+        # client would wait until it closes the pipes.
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(null, fd)

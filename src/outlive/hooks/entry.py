@@ -1,6 +1,6 @@
-"""The entry point of every hook: reads the client's payload and answers it.
+"""The entry point of every hook: reads the client's input and prints the reply.
 
-A failure of the hook never stops the client: the exit code is still 0, and one line on stderr reports the cause.
+A failure of the hook never stops the client. The exit code is still 0, and one line on stderr reports the cause.
 """
 
 from __future__ import annotations
@@ -24,28 +24,27 @@ if TYPE_CHECKING:
 
 CLIENTS = ("claude", "codex", "gemini", "opencode", "openclaw", "cursor")
 GUARDS = ("advise", "rewrite", "off")
-# A payload with more bytes than this is refused. No client sends a tool result of this size. This limit is needed
-# because the deadline cannot interrupt the JSON parser. A longer payload that consists of brackets would keep the
-# parser busy for longer than a client should wait.
+# Longer input is refused. No client sends a tool result of this size. The limit is needed, because the deadline of the
+# hook cannot interrupt the JSON parser. The parser would need too long for an input that consists of brackets.
 _LONGEST_PAYLOAD = 4 << 20
-_LONGEST_PATH = 4096  # the kernel refuses a longer path
-# A client waits for its hook, so a hook exits without an answer after _DEADLINE_S. A hook waits for a lock for at most
-# PATIENCE_S, which is shorter. A hook that has notices to deliver has the longer deadline _TELLING_S. The hook that
-# watches an idle session (`wake`) has no deadline, because the client does not wait for it.
+_LONGEST_PATH = 4096  # the kernel refuses longer paths
+# A client waits for its hook, so a hook exits without a reply after _DEADLINE_S seconds. A hook waits at most
+# PATIENCE_S seconds for a lock, which is shorter. A hook that has notices to deliver has the longer deadline
+# _TELLING_S. The hook that watches an idle session (`wake`) has no deadline, because the client does not wait for it.
 _DEADLINE_S, _TELLING_S = 0.45, 4.0
 _DEADLINES_S = {"begin": 5.0, "wake": 0.0}
-# A hook restores the tasks of a lost ledger for at most this time. The next hook continues with the remaining tasks.
+# A hook restores the records of a lost ledger for at most this time. The next hook continues with the other records.
 _RESTORING_S = 2.0
 PATIENCE_S = 0.25
-# If a command contains none of these strings, `guard/advice.py` has no advice about the command, and the command does
-# not call `outlive`.
+# If a command contains none of these strings, there is no advice about it (see `guard/advice.py`), and it does not call
+# `outlive`.
 _SIGNS = ("&", "sleep", "kill", "nohup", "setsid", "disown", "outlive")
 
 
 def main(words: list[str]) -> int:
     """Run `outlive hook CLIENT EVENT [--guard HOW]` and return the exit code.
 
-    The exit code is `WAKE_CODE` if the client must wake the session. Otherwise it is 0.
+    The exit code is `WAKE_CODE` if the client must start a turn for the idle session. Otherwise it is 0.
     """
     response, event = Response(), None
     try:
@@ -83,10 +82,10 @@ def _listen(words: list[str], response: Response) -> tuple[Event, str, str]:
 
 
 def _read_payload() -> str:
-    """Return the payload on stdin.
+    """Return the client's input from stdin.
 
-    Raises `UserError` if the payload is too long. The rest of such a payload is still read, because otherwise the
-    client would get a broken pipe.
+    Raises `UserError` if the input is too long. Even then, it is read to its end, because otherwise the client would
+    get a broken pipe.
     """
     parts, length = [], 0
     while part := os.read(0, 1 << 20):
@@ -99,9 +98,9 @@ def _read_payload() -> str:
 
 
 def _parse(text: str) -> object:
-    """Parse the payload.
+    """Return the client's input as a dictionary, parsed from JSON.
 
-    Garbage collection is off during the parsing, because the collection would take longer than the parsing.
+    Garbage collection is switched off for this, because it would take longer than the parsing.
     """
     gc.disable()
     try:
@@ -112,10 +111,10 @@ def _parse(text: str) -> object:
 
 
 def _set_deadline(seconds: float, response: Response) -> None:
-    """Set the time after which this process exits without an answer.
+    """Set the number of seconds after which this process exits without a reply.
 
-    0 means that there is no deadline. Without a deadline, a disk that hangs or a stdin that stays open would block the
-    client.
+    0 means that there is no deadline. A deadline protects the client: a disk that hangs or a stdin that stays open
+    would block the hook, and the client waits for the hook.
     """
 
     def give_up(_: int, __: FrameType | None) -> None:
@@ -133,9 +132,9 @@ def _set_deadline(seconds: float, response: Response) -> None:
 
 
 def _keep_from_stopping(event: Event, response: Response) -> None:
-    """Block the session's stop while the ledger is incomplete.
+    """Do not let the session stop while records of tasks are missing in the ledger.
 
-    A session that stopped now could miss the endings of tasks that are not restored yet.
+    If the session stopped now, it could miss the end of tasks whose records are not restored yet.
     """
     if event.kind != "stop" or event.is_again or event.is_sub_agent:
         return
@@ -153,10 +152,10 @@ def _keep_from_stopping(event: Event, response: Response) -> None:
 
 
 def _restore_within_time(event: Event, response: Response) -> None:
-    """Allow this hook to restore an incomplete ledger.
+    """Let this hook restore missing records in the ledger, for a limited time.
 
-    A hook before a tool call does not restore the ledger, because the tool call would have to wait. A hook of a
-    sub-agent does not restore the ledger either.
+    Two kinds of hooks do not restore records: the hook before a tool call, because the tool would have to wait, and the
+    hooks of a sub-agent.
     """
     if event.kind == "tool" or event.is_sub_agent:
         return
@@ -168,7 +167,7 @@ def _restore_within_time(event: Event, response: Response) -> None:
         from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences
 
         until = None
-        if signal.getitimer(signal.ITIMER_REAL)[0]:  # if the hook has no deadline, no client waits for it
+        if signal.getitimer(signal.ITIMER_REAL)[0]:  # without a deadline, no client waits for this hook
             _set_deadline(_TELLING_S, response)
             until = time.monotonic() + _RESTORING_S
         if restored := restore_incomplete(ledger, until):
@@ -194,7 +193,7 @@ def _act(event: Event, guard: str, response: Response) -> None:
 
             advise(event, guard, response.put, warning)
     elif event.kind != "begin" and not has_ledger(home):
-        return  # no task was ever launched with this state directory
+        return  # no ledger was ever created, so there is nothing to report
     else:
         _handle_session_event(event, response)
     if not response.code:
@@ -202,7 +201,7 @@ def _act(event: Event, guard: str, response: Response) -> None:
 
 
 def _may_need_advice(event: Event) -> bool:
-    """Return whether a command may need advice.
+    """Return whether a command contains a word that may lead to advice.
 
     The module `advice` is slow to import, so it is imported only if this function returns True.
     """
@@ -211,7 +210,7 @@ def _may_need_advice(event: Event) -> bool:
 
 
 def _handle_session_event(event: Event, response: Response) -> None:
-    """Handle an event other than a tool call.
+    """Handle an event that is not a tool call.
 
     Only the modules that this event needs are imported.
     """
@@ -263,17 +262,17 @@ def _handle_boundary(home: Home, event: Event, response: Response) -> None:
 
 
 def _start_detached_work(home: Home, event: Event, project: str, response: Response) -> None:
-    """Start the detached work at the end of a session or before a compaction.
+    """Start a process that works on after the end of a session or before a compaction.
 
-    This hook checks the ledger first, because the detached process cannot report an error to the client.
+    This hook checks the ledger first, because the new process cannot report an error to the client.
     """
     from outlive.hooks.state.ledger_check import check_writable
 
     try:
         check_writable(home, PATIENCE_S)
     except Unavailable as error:
-        # The ledger may only be locked for a moment. So the detached process is started anyway, because it can wait for
-        # the lock for longer than a client waits for its hook.
+        # If the ledger is locked, the lock may be short. So the new process is started anyway. It can wait for the lock
+        # for longer than a client waits for its hook.
         response.report_failure(error.message)
     if event.kind == "end":
         from outlive.hooks.events.session_end import end
@@ -288,7 +287,7 @@ def _start_detached_work(home: Home, event: Event, project: str, response: Respo
 def _find_warning(home: Home, event: Event, guard: str, response: Response) -> str:
     """Return the warning about files that a task has changed and not restored.
 
-    A failure is reported on stderr and not raised, because the hook can still give advice without the ledger.
+    A failure is printed on stderr and not raised, because the hook can still give advice without the ledger.
     """
     try:
         if guard == "off" or (event.command is None and not event.edits and not event.reads):
@@ -305,9 +304,9 @@ def _find_warning(home: Home, event: Event, guard: str, response: Response) -> s
 
 
 def _record_activity(home: Home, event: Event, response: Response) -> None:
-    """Record the client's edits and background tasks.
+    """Record the files that the client edited, and its background tasks.
 
-    A failure is reported on stderr and not raised.
+    A failure is printed on stderr and not raised.
     """
     from outlive.hooks.events.record_activity import is_worth_noting, note
     from outlive.ledger.connection import hurry
@@ -326,7 +325,7 @@ def _record_activity(home: Home, event: Event, response: Response) -> None:
 def _deliver_pending(home: Home, event: Event, put: Put) -> None:
     """Deliver the session's notices, unless there are certainly none.
 
-    If an earlier check found no notices, and the ledger has not changed since that check, there are still no notices.
+    There are none if an earlier check found none and the ledger has not changed since.
     """
     from outlive.hooks.state.session_files import word
     from outlive.hooks.state.unchanged import is_quiet, stamp_of
@@ -347,7 +346,7 @@ def _deliver_pending(home: Home, event: Event, put: Put) -> None:
     project = project_of(event.cwd)
     seen = "unbegun" if begins else find_pending(home, event, project, stamp)
     if seen != "nothing":
-        # The session may have notices to deliver, which takes longer. So extend the deadline of this hook.
+        # The session may have notices, and delivering them takes longer. So extend the deadline of this hook.
         signal.setitimer(signal.ITIMER_REAL, _TELLING_S)
     if event.kind == "stop" and seen != "nothing":
         from outlive.hooks.events.stop import stop

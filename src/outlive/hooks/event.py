@@ -1,4 +1,4 @@
-"""Events of a client and answers to them, in one form for all clients."""
+"""Events of a client and the hook's replies to them, in one form for all clients."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     Kind = Literal["begin", "end", "prompt", "tool", "results", "stop", "compact", "wake"]
     Put = Callable[["Answer"], None]
 
-# If a text is longer, a client writes the text to a file and shows the model only the beginning of the text.
+# A client writes a longer text to a file, and shows the model only its beginning.
 LONGEST_CONTEXT = 9_900
-# The beginning of a message that Outlive sends to an idle session as a prompt.
+# The beginning of the prompt with which Outlive wakes an idle session.
 POKE = "[outlive wakes "
 
 
 class Event(Value):
     """One event of a session, of one of the following kinds.
 
-    - `begin`, `end`: the session's boundaries.
+    - `begin`: the session begins or continues.
+    - `end`: the session ends.
     - `prompt`: the session gets a prompt.
     - `tool`: the session is about to use a tool.
     - `results`: the model is about to read the results of its tools.
@@ -46,43 +47,42 @@ class Event(Value):
     is_sub_agent: bool = False
     """Whether a sub-agent caused the event.
 
-    A sub-agent shares its parent's session, but gets and confirms no notices.
+    A sub-agent belongs to its parent's session, but it is not given notices and confirms none.
     """
     is_turn: bool = False
-    """Whether the event shows that the model has read every notice that was presented before the event."""
+    """Whether the event shows that the model has read all notices that were presented before it."""
     source: Source = "startup"
     is_unheard: bool = False
-    """Whether the client does not show the hook's answer to its model. Then the hand-off is given at the next prompt.
-    """
+    """Whether the client does not show the hook's reply to its model. Then the hand-off is given at the next prompt."""
     continues: str | None = None
-    """The client's name for the session that this session continues."""
+    """The client's name for the earlier session that this session continues."""
     reason: str | None = None
     transcript: str | None = None
     summary_mark: bytes = b""
-    """The text that the client writes to its transcript at a compaction.
+    """A text that the client writes into its transcript when it summarizes the history.
 
-    Empty if the client reports compactions by an event.
+    Empty if the client reports this by an event.
     """
     kept: str | None = None
-    """The notices that the session's history contains, as text.
+    """The notices in the session's history, as text.
 
     This is used only if the client has no transcript file that Outlive can read.
     """
     process: int | None = None
-    """The process id of the client."""
+    """The process id of the client, or None if it is not known."""
     shares_process: bool = False
-    """Whether the client's process may have several sessions at a time, each with its own name."""
+    """Whether one process of the client may run several sessions at once, each with its own name."""
     lets_go: bool = False
-    """Whether an `end` event counts only if the client's process exits.
+    """Whether an `end` event counts only if the client's process exits afterwards.
 
-    If the process goes on, the session continues.
+    If the process keeps running, the session has not ended.
     """
     is_again: bool = False
-    """Whether this turn continues because a hook blocked its previous stop."""
+    """Whether this turn goes on because a hook did not let the session stop before."""
     most_blocks: int = 8
-    """How many stops in a row a hook may block in this client."""
+    """How many times in a row a hook of this client may keep the session from stopping."""
     woken_by: WokenBy = "nobody"
-    """How Outlive makes an idle session take a turn.
+    """How Outlive can make an idle session start a turn.
 
     - `hook`: by a hook that the client keeps running.
     - `queue`: by a message that is queued for the session.
@@ -90,16 +90,16 @@ class Event(Value):
     - `nobody`: not possible, because the session ends with its turn or the client has no way to be woken.
     """
     is_headless: bool = False
-    """Whether the client is known to exit after this turn, without another prompt."""
+    """Whether the client exits after this turn, without another prompt. False if this is not known."""
     waits_itself: bool = False
     """Whether the client runs `outlive wait` as its own background command.
 
     When that command ends, the client notifies its model.
     """
     keeps_messages: bool = False
-    """Whether a queued message survives the client's exit.
+    """Whether a message in the client's queue is still there after the client has exited.
 
-    Such a message may arrive after the notices were presented in another way.
+    Such a message may arrive after its notices were presented in another way.
     """
     text: str = ""
     """The text of the prompt. Empty if the event has no prompt."""
@@ -108,49 +108,53 @@ class Event(Value):
     command: str | None = None
     """The shell command that the tool is about to run."""
     is_background: bool = False
-    """Whether the client is asked to run `command` as a background command of the client."""
+    """Whether the client will run `command` as a background command."""
     edits: tuple[str, ...] = ()
-    """Files that the client's own tools have changed, or for the kind `tool`, files that they are about to change."""
+    """The files that the client's own tools have changed. For the kind `tool`, the files that a tool is about to
+    change.
+    """
     reads: tuple[str, ...] = ()
-    """Files and directories that the client's own tools are about to read. Only events of the kind `tool` have them."""
+    """The files and directories that the client's own tools are about to read. Only events of the kind `tool` have
+    them.
+    """
     foreign: tuple[ClientReport, ...] = ()
-    """Background tasks that the client runs itself."""
+    """The background commands that the client itself runs, without Outlive."""
     foreign_are_all: bool = False
-    """Whether `foreign` has all running tasks of the client. Then a recorded task that is not in `foreign` has ended.
+    """Whether `foreign` has all background commands that the client runs. Then every other recorded command has ended.
     """
     asks_nobody: bool = False
-    """Whether the client runs every command without asking the person for permission."""
+    """Whether the client runs every command without asking the user for permission."""
 
 
 class Answer(Value):
-    """The answer of a hook."""
+    """What a hook replies to the client."""
 
     context: str = ""
-    """Text that the model gets together with its next input."""
+    """A text that the client gives to the model together with its next input."""
     block: str = ""
     """The reason why the session must not stop. The model reads it."""
     tool_input: Mapping[str, Any] | None = None
-    """The input for the tool. The client uses it instead of the model's input."""
+    """A changed input for the tool. The client uses it instead of the model's input."""
     note: str = ""
-    """One line that the client shows to the person."""
+    """One line that the client shows to the user."""
     wake: str = ""
-    """Text for the model of an idle session. With this text, the client starts a turn."""
+    """A text for the model of an idle session. The client starts a turn with this text."""
     look_file: str = ""
-    """The path of a file. A process writes to this file to ask the client to look for its child sessions."""
+    """The path of a file. Outlive writes to it to ask the client to look for its child sessions."""
     given_up: tuple[str, ...] = ()
-    """The child sessions whose loss was reported to the model. The client need not look for them any more."""
+    """The lost child sessions whose loss was reported to the model. The client need not look for them any more."""
 
 
 def cut(text: str) -> str:
-    """Shorten a text to the length that a client passes to its model."""
+    """Shorten a text to the length that clients pass on to the model."""
     return text if len(text) <= LONGEST_CONTEXT else text[: LONGEST_CONTEXT - 1] + "…"
 
 
 def as_told(client: str, kind: Kind, payload: Mapping[str, Any], shell: str) -> Event:
-    """Return an event with those payload fields that all clients name alike.
+    """Return an event with the input fields that have the same name in all clients.
 
-    `shell` is the client's name for its shell tool. A field of the wrong type counts as missing. If the payload has no
-    directory, the event gets the hook's working directory. Raises `UserError` if the payload names no session.
+    `shell` is the client's name for its shell tool. A field of a wrong type is ignored. If the input has no directory,
+    the event gets the hook's working directory. Raises `UserError` if the input names no session.
     """
     given, source = payload.get("tool_input"), payload.get("source")
     tool_input = given if isinstance(given, dict) else {}
@@ -181,11 +185,10 @@ def _command(tool_input: Mapping[str, Any]) -> str | None:
 
 
 def reads_of(event: Event, readers: tuple[str, ...], *names: str) -> tuple[str, ...]:
-    """Return the path that a tool call is about to read.
+    """Return the path that a tool call is about to read, as a tuple.
 
-    The result is empty if the event is not a call of one of the tools in `readers`. The path is in one of the tool's
-    input fields `names`. If the call has none of these fields, the tool reads the directory in which it runs, and the
-    result is `.`.
+    It is empty if the tool is not one of `readers`. The path is in one of the tool's input fields `names`. Without such
+    a field, the tool reads its current directory, and the result is `.`.
     """
     if event.kind != "tool" or event.tool not in readers:
         return ()
@@ -194,9 +197,9 @@ def reads_of(event: Event, readers: tuple[str, ...], *names: str) -> tuple[str, 
 
 
 def as_read(name: str, answer: Answer, tool_input: str) -> dict[str, object]:
-    """Convert an answer to Claude Code's JSON.
+    """Convert a hook's reply to the JSON that Claude Code reads.
 
-    `tool_input` is the name of the JSON field for a changed tool input.
+    `tool_input` is the JSON field for a changed tool input.
     """
     document: dict[str, object] = {}
     if answer.block:
@@ -214,7 +217,7 @@ def as_read(name: str, answer: Answer, tool_input: str) -> dict[str, object]:
 
 
 def as_reason(answer: Answer) -> Answer:
-    """Return an answer that blocks the stop, with the text for the model as reason.
+    """Return a reply that blocks the stop, with the text for the model as the reason.
 
     Codex and Gemini CLI continue a turn only if the hook blocks the stop.
     """

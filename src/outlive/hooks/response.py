@@ -1,4 +1,4 @@
-"""The output of one hook: an answer and a line of diagnosis, each at most once."""
+"""What one hook prints: at most one JSON document and one line about a failure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAKE_CODE = 2
 
 
 class Response:
-    """The output of a hook: at most one JSON document and one line of diagnosis."""
+    """What a hook prints: one JSON document on stdout, and one failure on stderr."""
 
     def __init__(self) -> None:
         self.code = 0
@@ -28,16 +28,17 @@ class Response:
         self._has_reported = False
 
     def set_event(self, event: Event, name: str) -> None:
-        """Set the event that this output answers, and the client's name for the event."""
+        """Set the event that the hook replies to, and the client's name for that event."""
         self._event, self._name = event, name
 
     def put(self, answer: Answer) -> None:
-        """Write the whole answer to the client.
+        """Print the hook's reply for the client.
 
-        Raises `OSError` if the answer cannot be written. Then the caller must not count the notices as presented.
+        Raises `OSError` if that fails. Then the caller must not count the notices in the reply as presented.
         """
-        assert self._event is not None  # noqa: S101 - a hook answers only after it has read an event
-        # If stdout or stderr was closed when this process began, descriptor 1 or 2 may now belong to another file.
+        assert self._event is not None  # noqa: S101 - a hook replies only after it has read an event
+        # If stdout or stderr was closed when this process began, its number may now belong to another open file. So do
+        # not write to it.
         if (sys.__stderr__ if answer.wake else sys.__stdout__) is None:
             raise OSError(EBADF, "the output is closed, so no process reads the answer")
         if answer.wake:
@@ -50,7 +51,7 @@ class Response:
             _write_all(1, to_json(document).encode("ascii") + b"\n")
 
     def report_failure(self, why: str) -> None:
-        """Report a failure on stderr. At a session's beginning, also tell the person."""
+        """Report a failure on stderr. When a session begins, also report it to the user."""
         self.code = 0
         line = self.report(why)
         if self._event is not None and self._event.kind == "begin" and not self._has_answered:
@@ -62,7 +63,7 @@ class Response:
                 pass
 
     def report(self, why: str) -> str:
-        """Return a line of diagnosis, and write the first such line to stderr.
+        """Return the line about a failure, and write it to stderr if it is the first.
 
         Later lines are not written, because they have the same cause. A failure to write is ignored.
         """

@@ -1,1 +1,1 @@
-"""Installation into agent clients: edits of their configuration files."""
+"""Installation into agent clients: changes of their configuration files."""

@@ -1,6 +1,6 @@
-"""Installing and uninstalling: edits of files are planned, shown and written.
+"""Installing and uninstalling: changes of files are planned, shown and written.
 
-Installing keeps the former text of each file, and a hash of the text that it writes. If the file still has that hash,
+Installing saves the former text of each file, and a hash of the text that it writes. If the file still has this hash,
 uninstalling restores the former text. Otherwise it removes only Outlive's entries from the current text.
 """
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 
 class Change(Value):
-    """The text of a file before and after a change. None means that there is no file."""
+    """The text of a file before and after a change. None stands for a missing file."""
 
     path: str
     before: str | None
     after: str | None
     original: str | None = None
-    """The text without Outlive's entries. Installing stores it as the backup."""
+    """The text without Outlive's entries. Installing saves it, to be restored later."""
     made: tuple[str, ...] = ()
-    """The directories that an installation created for the file."""
+    """The directories that were created for the file by an earlier installation."""
     left_out: str = ""
-    """A message that names what is not added or not removed, and why. Empty if nothing is left out."""
+    """A message that says what is not added or not removed, and why. Empty if nothing is left out."""
 
     @property
     def is_none(self) -> bool:
-        """Whether there is nothing to change."""
+        """Whether the file needs no change."""
         return self.before == self.after
 
 
 def plan_install(home: Home, client: str, targets: Sequence[Target]) -> list[Change]:
-    """Plan an installation. If Outlive is already installed, the plan has no changes."""
+    """Plan an installation. If Outlive is already installed, no file is to be changed."""
     known = backup.recall(home, client)
     changes = []
     for each in targets:
@@ -65,8 +65,8 @@ def plan_install(home: Home, client: str, targets: Sequence[Target]) -> list[Cha
 def plan_uninstall(home: Home, client: str, targets: Sequence[Target]) -> list[Change]:
     """Plan the changes that remove Outlive from a client's files.
 
-    A file that was not edited since the installation gets its former text back. From an edited file, only our entries
-    are removed.
+    A file that was not edited since the installation gets its former text back. From an edited file, only Outlive's
+    entries are removed.
     """
     known = backup.recall(home, client)
     changes = []
@@ -84,7 +84,7 @@ def plan_uninstall(home: Home, client: str, targets: Sequence[Target]) -> list[C
 
 
 def plan_removal(home: Home, name: str) -> list[Change]:
-    """Plan the removal of files that have a backup. Keep files that a user has edited."""
+    """Plan the removal of Outlive's own files. A file that a user has edited is kept."""
     changes = []
     for path, before in backup.recall(home, name).items():
         now = target_file.read(path)
@@ -116,14 +116,14 @@ def _without_us(each: Target, now: str | None, before: backup.Before | None) -> 
         return now
     if before is not None:
         stripped = each.give_back(stripped, before.text or "")
-    # Remove an empty file only if it did not exist before the installation.
+    # If only an empty text is left, remove the file. But keep an empty file that existed before the installation.
     return None if each.is_nothing(stripped) and (before is None or before.text is None) else stripped
 
 
 def check_possible(changes: Sequence[Change]) -> None:
     """Raise `UserError` if a file has changed since the plan, or cannot be written.
 
-    All files are checked before the first file is written, so that no installation stops halfway.
+    All files are checked before the first one is written. Otherwise an installation could stop halfway.
     """
     for each in changes:
         if target_file.read(each.path) != each.before:
@@ -135,7 +135,7 @@ def check_possible(changes: Sequence[Change]) -> None:
 
 
 def install(home: Home, client: str, changes: Sequence[Change]) -> None:
-    """Write the changes, after the former texts are safely on disk."""
+    """Write the planned changes, after the former texts are safely saved on disk."""
     _offer_command(home)
     paths = [each.path for each in changes]
     ours = [each for each in changes if each.original != each.after]
@@ -151,16 +151,16 @@ def install(home: Home, client: str, changes: Sequence[Change]) -> None:
     backup.keep(home, client, paths, kept)
     for each in changes:
         if each not in ours and not each.is_none:
-            target_file.write(each.path, each.after)  # removes entries of an earlier version of Outlive
+            target_file.write(each.path, each.after)  # only removes entries that an earlier version of Outlive wrote
     for each in ours:
         if not each.is_none:
             target_file.write(each.path, each.after)
 
 
 def uninstall(home: Home, client: str, changes: Sequence[Change]) -> None:
-    """Write the changes, and remove the backups.
+    """Write the planned changes, and delete the saved former texts.
 
-    Directories that an installation created are removed too, if they are empty.
+    Directories that an installation created are removed, too, if they are empty.
     """
     for each in changes:
         if not each.is_none:
@@ -169,16 +169,16 @@ def uninstall(home: Home, client: str, changes: Sequence[Change]) -> None:
         try:
             os.rmdir(path)
         except OSError:
-            continue  # the directory has other files
+            continue  # the directory contains other files
     backup.keep(home, client, [each.path for each in changes], [])
     if not backup.is_anywhere(home) and os.path.lexists(home.path + "/bin/outlive"):
         os.unlink(home.path + "/bin/outlive")
 
 
 def _offer_command(home: Home) -> None:
-    """Create a directory that contains only `outlive`.
+    """Create a directory that contains only a link to the program `outlive`.
 
-    A shell that does not find `outlive` gets this directory on its PATH.
+    If a client's shell does not find `outlive`, a hook adds this directory to the shell's PATH.
     """
     script, own = command_path(), home.path + "/bin"
     if not os.path.isabs(script):
@@ -190,8 +190,8 @@ def _offer_command(home: Home) -> None:
 
 
 def diff(change: Change) -> str:
-    """Return the difference between the old and the new text as a unified diff."""
-    from difflib import unified_diff  # noqa: PLC0415 - imported here, because it is needed only if a person sees the changes
+    """Return the planned change of a file as a unified diff."""
+    from difflib import unified_diff  # noqa: PLC0415 - imported here, because it is needed only if the changes are shown
 
     before, after = ((text or "").splitlines(keepends=True) for text in (change.before, change.after))
     lines = unified_diff(

@@ -1,6 +1,6 @@
-"""The commands that clients are configured to call.
+"""The commands of Outlive that are written into a client's configuration.
 
-Absolute paths and `-I` keep a repository and the client's environment from replacing our code.
+They use absolute paths and `-I`, so that neither a repository nor the client's environment can replace Outlive's code.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from outlive.domain.tasks.command import quote
 def program() -> list[str]:
     """Return the command that runs this installation of Outlive.
 
-    The command uses the script `outlive` if it exists, because the script starts faster than `-m outlive`.
+    If there is a script `outlive`, it is used, because it starts faster than `-m outlive`.
     """
     script = _script()
     return [sys.executable, "-I", *([script] if script else ["-m", "outlive"])]
 
 
 def hook_words(client: str, event: str, *more: str) -> list[str]:
-    """Return the command that a client calls as the hook of an event."""
+    """Return the command that a client calls as a hook, as a list of words."""
     return [*program(), "hook", client, event, *more]
 
 
 def hook_text(client: str, event: str, *more: str) -> str:
-    """Return the command that a client calls as the hook of an event, as a shell line."""
+    """Return the command that a client calls as a hook, as a line for a shell."""
     return " ".join(map(quote, hook_words(client, event, *more)))
 
 
 def mcp_words() -> list[str] | None:
-    """Return the command of our MCP server.
+    """Return the command of Outlive's MCP server.
 
     Returns None if the server or the package `mcp` is not installed.
     """
@@ -43,24 +43,24 @@ def mcp_words() -> list[str] | None:
 
 
 def is_ours(words: object, client: str) -> bool:
-    """Return whether any version of Outlive wrote the command of a hook.
+    """Return whether some version of Outlive wrote the command of a hook.
 
-    The command is a list of words or a shell line.
+    The command is a list of words or a line for a shell.
     """
     text = " ".join(map(str, words)) if isinstance(words, list) else str(words)
     return "outlive" in text and f" hook {client} " in text and " -I " in text
 
 
 def names_us(text: str) -> bool:
-    """Return whether a configuration may have entries of ours.
+    """Return whether a configuration file may contain entries of Outlive.
 
-    Uninstalling parses only such a text, so a broken file without our entries causes no error.
+    Uninstalling parses only such a file. So a broken file that has nothing to do with Outlive causes no error.
     """
     return "outlive" in text
 
 
 def command_path() -> str:
-    """Return the path of the `outlive` command.
+    """Return the path of the program `outlive`.
 
     Returns only the name `outlive` if there is no script.
     """

@@ -1,1 +1,4 @@
-"""The detached processes of one attempt: its keeper, and the witness of its exit."""
+"""The detached processes of one attempt: its keeper and its witness.
+
+The witness records how the command ended.
+"""

@@ -1,9 +1,9 @@
 """Work that a keeper does in a low-priority fork while its command runs.
 
-The work is done in a fork, because the memory of a fork is freed when the fork ends. A thread of the keeper would slow
-down the answers to observed calls. The fork closes every descriptor on which other processes wait. Besides the
-files that it needs, it keeps the attempt's record file open. By this open record, other processes recognize that the
-fork is not a process of the task.
+The work is done in a fork, because the memory of a fork is freed when the fork ends. A thread would slow down the
+keeper, which must answer the system calls of its command. The fork closes every descriptor on which other processes
+wait. Besides the files that it needs, the fork keeps the attempt's exit record open, so that other processes recognize
+that the fork is not a process of the task.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BackgroundFork:
     def __init__(self, work: Callable[[], None], keep: tuple[int, ...], *, is_idle: bool = False) -> None:
         """Start the work in a fork that keeps only the descriptors in `keep` open.
 
-        With `is_idle`, the fork runs only when no other process wants the processor.
+        `is_idle` means that the fork runs only when no other process wants the processor.
         """
         self._pid = os.fork()
         if self._pid == 0:

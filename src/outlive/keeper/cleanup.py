@@ -48,7 +48,7 @@ def plan_tidying(
     """Return the ended tasks to delete, at most `limit`.
 
     These are the tasks whose deletion date has passed. If the output of the remaining tasks exceeds `cap` bytes, the
-    oldest tasks are added. Tasks that were settled after `settled_by` are left out.
+    oldest tasks are added. Tasks that were settled after the time `settled_by` are left out.
     """
     retention = Retention(ledger)
     settled_by = settled_by or now
@@ -76,12 +76,12 @@ def tidy(home: Home, ledger: SqliteLedger, chosen: Sequence[Deletable]) -> list[
         try:
             discard_bundle(home.bundle(task))
         except OSError:
-            continue  # the files remain without a row, and `outlive audit` lists them
+            continue  # the files remain without a row in the ledger, and `outlive audit` lists them
     return gone
 
 
 def tidy_a_little(home: Home, ledger: SqliteLedger, now: datetime) -> None:
-    """Delete a few tasks that are due, the leases of dead processes, and old rows.
+    """Delete a few tasks that are due, the locks of dead processes, and old rows.
 
     Does nothing if the launch before the last launch is more than a day ago. The clock may then have been set forward,
     and tasks would be deleted too early.

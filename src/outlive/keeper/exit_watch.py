@@ -4,11 +4,11 @@ The classes are in order: the first class learns the most about the end, and the
 
 - `OwnWitness`: the witness that this keeper forked reports the end.
 - `OrphanedCommand`: the keeper's own witness was killed, and the kernel made the command a child of the keeper.
-- `SurvivingWitness`: the keeper adopted the task, and the witness of the dead keeper reports the end.
+- `SurvivingWitness`: the keeper took over the task, and the witness of the dead keeper reports the end.
 - `ReparentedCommand`: the command is a child of a process that is neither its keeper nor its witness.
 
-When the descriptor of an exit watch is ready, its method `look` returns the evidence of the command's end, or the exit
-watch to use next.
+An object of these classes is called an exit watch. When its descriptor is ready, its method `look` returns the evidence
+of the command's end, or the exit watch to use next.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _STEPS = {
 
 
 class ExitWatch(Protocol):
-    """A descriptor to poll, and a method to call when the descriptor is ready."""
+    """A way to see a command's end: a descriptor to poll, and a method that reads it."""
 
     fd: int
 
     def look(self) -> Evidence | ExitWatch:
-        """Return the evidence of the command's end, or the exit watch to use next.
+        """Return the evidence of the command's end, or the object to wait with next.
 
-        The exit watch to use next may be this one.
+        This object itself may be the one to wait with next.
         """
 
 
@@ -87,14 +87,14 @@ class OrphanedCommand:
         return True
 
     def reap_others(self) -> None:
-        """Remove the zombies that the keeper has inherited, except that of the command.
+        """Remove the ended processes that the keeper has inherited, except the command.
 
         An ended child process remains as a zombie until its parent waits for it.
         """
         try:
             while seen := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 if seen.si_pid == self._pid:
-                    return  # the command's own descriptor is ready too, and `look` reaps the command
+                    return  # the command's own descriptor is ready too, and the method `look` reaps the command
                 os.waitpid(seen.si_pid, os.WNOHANG)
         except ChildProcessError:
             pass
@@ -120,7 +120,7 @@ class OrphanedCommand:
 
 
 class SurvivingWitness:
-    """A witness that outlived its keeper: it writes the record, and then it exits."""
+    """A witness that outlived its keeper. It writes the exit record before it exits."""
 
     def __init__(self, witness: int, command: int | None, record_fd: int) -> None:
         self.fd = witness
@@ -174,7 +174,10 @@ class ReparentedCommand:
 
 
 def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
-    """Return the evidence in the exit record, or None while the record is empty."""
+    """Return how the command ended, read from the exit record of the attempt.
+
+    Returns None while the record is empty. `seen_by` names the process that saw the end.
+    """
     slot = record.read_slot(record_fd, "exit")
     if slot is None:
         return None
@@ -201,14 +204,14 @@ def read_evidence(record_fd: int, seen_by: str) -> Evidence | None:
             at=at,
         )
     if slot.get("began") == "unknown":
-        return _vanished(seen_by, "unknown", "keeper_killed")  # written by an earlier version
+        return _vanished(seen_by, "unknown", "keeper_killed")  # an earlier version of Outlive wrote this record
     if "signal" in slot:
         return Evidence(kind="signalled", seen_by=seen_by, signal=int(slot["signal"]), at=at)
     return Evidence(kind="exited", seen_by=seen_by, exit_code=int(slot["code"]), at=at)
 
 
 def read_identity(record_fd: int, who: str = "") -> tuple[Identity, dict[str, str]] | None:
-    """Return the identity of a recorded process, and the process slot of the record.
+    """Return the identity of a recorded process, and all that is recorded about it.
 
     `who` is "witness" for the witness, and empty for the command. Returns None if the process is not recorded. If
     Outlive did not start the command, no witness is recorded.
@@ -278,7 +281,7 @@ def _unreaped(record_fd: int) -> int | None:
 def _without_witness(record_fd: int) -> Evidence | ExitWatch:
     """Return how to go on after the keeper's witness was killed.
 
-    Returns the evidence of the command's end, or the exit watch to use next.
+    Returns the evidence of the command's end, or the object with which the keeper waits for the end from now on.
     """
     found = read_identity(record_fd)
     if found is None:
@@ -291,7 +294,7 @@ def _without_witness(record_fd: int) -> Evidence | ExitWatch:
 
 
 def never_begun(seen_by: str = "keeper", cause: str = KILLED_AT_START) -> Evidence:
-    """Return the evidence of a command that was never executed and never will be."""
+    """Return the evidence that a command was never executed and never will be."""
     return _vanished(seen_by, "no", cause)
 
 

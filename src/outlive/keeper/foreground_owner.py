@@ -1,6 +1,7 @@
 """The owner of a foreground task: the process whose end also ends the task.
 
-The first keeper has a pidfd of the owner. A keeper that adopts the task reads the owner's identity from the record.
+The first keeper has a pidfd of the owner. A keeper that takes over the task from a dead keeper reads the owner's pid
+and start time from the exit record.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from outlive.linux.processes import Identity, identify, open_verified
 
 
 def remember(record_fd: int, pidfd: int) -> None:
-    """Record the owner's identity, so that an adopting keeper can find the owner.
+    """Record the owner's pid and start time for a keeper that takes over the task.
 
     Does nothing if the owner has ended, because the pidfd already shows the end.
     """

@@ -2,8 +2,8 @@
 
 A waiting keeper would use two megabytes of memory that it does not need. So the keeper replaces itself with a bare
 interpreter, which sleeps in one poll() and then becomes a keeper again. The process keeps its pid, its rights and its
-locks. The plan is kept in a file in memory, called the note, because the environment of the command must not be on
-disk.
+locks. The keeper's data are kept in a file in memory, called the note, because the environment of the command must not
+be on disk.
 
 The installation may be upgraded or deleted meanwhile, so the keeper takes a copy of its code along. If neither the copy
 nor the installed code can be imported, the interpreter writes into the exit record that the command never began, and
@@ -94,10 +94,11 @@ def fall_asleep(
     until: float | None = None,
     is_outdated: bool = False,
 ) -> NoReturn:
-    """Sleep until the awaited FIFOs hang up, a message comes, or `until` is reached.
+    """Sleep until other tasks let this task go on, a message comes, or time is up.
 
-    `doors` are the FIFOs of the tasks for which this task waits. A FIFO hangs up when this task need not wait for the
-    FIFO's task any more. The sleep ends when `how_many` of these FIFOs have hung up. `until` is a monotonic time.
+    `doors` are descriptors of the FIFOs of the tasks for which this task waits. A FIFO hangs up when this task need not
+    wait for the FIFO's task any more. The sleep ends when `how_many` of these FIFOs have hung up. It also ends at the
+    monotonic time `until`.
 
     After the sleep, the process continues in `service.tasks.wait_turn.wake`, with the copy of the code. With
     `is_outdated`, no copy is made, and the process continues with the installed code.
@@ -127,7 +128,7 @@ def fall_asleep(
 
 
 def _copy_in_note(copy: CodeCopy | None) -> dict[str, object]:
-    """Return the fields of the note that describe the copy of the code.
+    """Return what a sleeping keeper must know about the copy of its code.
 
     The field `never_begun` is the exit record that is written if neither the copy nor the installed code can be
     imported.
@@ -141,13 +142,16 @@ def _copy_in_note(copy: CodeCopy | None) -> dict[str, object]:
 
 
 def read_note(fd: int) -> tuple[Note, HeldFiles]:
-    """Return the note and the open files of a keeper that slept."""
+    """Return the data and the open files that a keeper stored before it slept.
+
+    `fd` is the file in memory that contains the data.
+    """
     os.lseek(fd, 0, os.SEEK_SET)
     parts = []
     while part := os.read(fd, 1 << 20):
         parts.append(part)
     os.close(fd)
-    note: Note = marshal.loads(b"".join(parts))  # noqa: S302 - a keeper wrote this note in memory
+    note: Note = marshal.loads(b"".join(parts))  # noqa: S302 - a keeper wrote these data into a file in memory
     held = HeldFiles(**note["held"])
     for kept in (*held.fds(), *carried_fds(), *(() if note["owner"] is None else (note["owner"],))):
         os.set_inheritable(kept, False)

@@ -3,8 +3,8 @@
 The functions are in the order in which a keeper calls them. While the command runs, the keeper has no lock on the
 ledger and needs no further import. The keeper ignores the signals that end an ordinary process.
 
-A "go" is a message of one byte. The launcher's go lets the keeper begin the attempt. The keeper's go lets the child
-process of the witness execute the command.
+A "go" is a message of one byte. The launcher's go lets the keeper begin the attempt. The keeper's go lets the witness's
+child process execute the command.
 """
 
 from __future__ import annotations
@@ -54,15 +54,16 @@ class Prepared(Value):
 
     sight: OwnWitness
     begin: int
-    """The descriptor through which the keeper sends the go."""
+    """The descriptor to which the keeper writes when the command may begin."""
     observation: PreparedObservation | None
 
 
 def keep(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
     """Run one attempt in this new process: start, supervise and settle it.
 
-    The launcher sends its go when the attempt's row in the ledger is durable. If the launcher, the keeper or the
-    witness fails or dies before the go, the command does not begin.
+    `go` is the descriptor on which the launcher reports that the attempt's row in the ledger is durable. `ready` is the
+    descriptor to which the keeper writes its answer. If the launcher, the keeper or the witness fails or dies before
+    the launcher's report, the command does not begin.
     """
     become_keeper(plan, held, (go, ready))
     keep_until_settled(plan, held, go, ready, fork_witness)
@@ -93,7 +94,7 @@ def run_now(plan: Plan, held: HeldFiles, ready: int | None) -> NoReturn:
 
 
 def become_keeper(plan: Plan, held: HeldFiles, channels: tuple[int, ...]) -> None:
-    """Make this process a keeper: detached, named, and subreaper of all orphans."""
+    """Make this process a keeper: detach it, name it, and let it inherit orphans."""
     owned_by = plan.surroundings.owner
     name_process(KEEPER_NAME)
     detach((*held.fds(), *channels, *(() if owned_by is None else (owned_by,))))
@@ -126,7 +127,10 @@ def detach(keep: tuple[int, ...]) -> None:
 
 
 def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_witness: StartWitness) -> Prepared:
-    """Prepare the observation, and start the witness, which prepares the command."""
+    """Prepare the observation, and start the witness, which prepares the command.
+
+    `not_for_it` are descriptors of the keeper that the witness must close.
+    """
     observation = _prepare_observation(plan, held)
     voice_read, voice_write = os.pipe()
     begin_read, begin_write = os.pipe()
@@ -138,7 +142,7 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
         argv, environ, prompt = start_of(plan)
     if held.ports:
         argv, environ = _with_leased_ports(plan, argv, environ)
-    assert held.lock is not None  # noqa: S101 - only an adopter has no lock, and an adopter starts no witness
+    assert held.lock is not None  # noqa: S101 - only a keeper that took over a task has no lock, and it starts no witness
     start = witness.Start(
         lock=held.lock,
         record=held.record,
@@ -156,8 +160,8 @@ def _prepare(plan: Plan, held: HeldFiles, not_for_it: tuple[int, ...], start_wit
         shared_listener=None if observation is None else observation.shared_listener,
     )
     # The witness must close these descriptors. A copy in the witness would hide the keeper's death from three kinds of
-    # processes: the launcher, which waits for an answer; the child process, which waits for its go; and all processes
-    # that wait for the end.
+    # processes: the launcher, which waits for an answer; the child process, which waits for the message to begin; and
+    # all processes that wait for the end.
     start_witness(start, (*not_for_it, begin_write, voice_read, held.control, held.done))
     os.close(voice_write)
     os.close(begin_read)
@@ -212,18 +216,18 @@ def fork_witness(
 
 
 def wait_for_go(plan: Plan, held: HeldFiles, go: int) -> IntentKind | None:
-    """Wait for the launcher's go, which means that the attempt's row is durable.
+    """Wait until the launcher reports that the attempt's row is in the ledger.
 
-    Returns None after the go. If a process requests the end of the attempt, returns the kind of the request. If the
-    launcher dies or fails, abandons the attempt and exits.
+    Returns None after this report. If a process requests the end of the attempt, returns the kind of the request. If
+    the launcher dies or fails, this function settles the attempt as never begun and exits.
     """
     waiting = poll()
     for fd in (go, held.control):
         waiting.register(fd, POLLIN)
     while True:
         ready = [fd for fd, _ in waiting.poll()]
-        # A keeper that was stopped may find both a go and a request. Then the request decides, because the command has
-        # not begun.
+        # A keeper that was stopped may find both the launcher's report and a request to end the attempt. Then the
+        # request decides, because the command has not begun.
         if held.control in ready:
             from outlive.keeper.not_started import read_call  # noqa: PLC0415 - only a request to end the attempt needs this import
 
@@ -271,14 +275,14 @@ def _see_through(plan: Plan, held: HeldFiles, prepared: Prepared, ready: int | N
 
 
 def _start_command(held: HeldFiles, prepared: Prepared) -> tuple[Evidence | ExitWatch, RunningObservation | None]:
-    """Let the command begin. Return an exit watch or evidence, and the observation.
+    """Let the command begin. Return how to wait for its end, and its observation.
 
-    The evidence of the end is returned instead of the exit watch if the command has already ended or never began. The
-    observation is None if the command is not observed.
+    The first value is the evidence of the end if the command has already ended or never began. The observation is None
+    if the command is not observed.
     """
     sight = prepared.sight
     first = sight.look()
-    if first is not sight:  # the witness failed or was killed before the go, so do not send the go
+    if first is not sight:  # the witness failed or was killed, so do not let the command begin
         return first if isinstance(first, Evidence) else never_begun(), None
     observation = None
     if prepared.observation is None:
@@ -304,14 +308,14 @@ def _supervise(plan: Plan, held: HeldFiles, prepared: Prepared, observation: Run
 
 
 def _record_left_open(plan: Plan) -> None:
-    """Record the paths that the attempt left changed.
+    """Record in the ledger the paths that the attempt left changed.
 
     Does nothing after a first attempt that was observed to change nothing.
     """
     try:
         from outlive.keeper.observation.record_left_open import changed_nothing, record_at_end  # noqa: PLC0415 - only failed tasks need this import
     except ImportError:
-        return  # the installation was deleted while the task ran, and readers use the recorded effects instead
+        return  # the installation was deleted while the task ran, and readers use the file of observed changes instead
     if not changed_nothing(plan):
         record_at_end(plan)
 
@@ -329,9 +333,9 @@ def _send(begin: int, word: bytes = b"g") -> None:
 
 
 def answer(ready: int | None, word: str) -> None:
-    """Send the launcher the keeper's answer, such as `running` or `ended`.
+    """Send the launcher what has become of the attempt, such as `running` or `ended`.
 
-    Does nothing if the launcher does not wait for an answer any more.
+    Does nothing if the launcher does not wait for this message any more.
     """
     if ready is None:
         return

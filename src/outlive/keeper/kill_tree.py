@@ -27,7 +27,7 @@ class Ended(Value):
     """The result of `end_tree`: which processes got a signal, and which are left."""
 
     told: frozenset[int]
-    """The pids of the processes that got one of our signals."""
+    """The pids of the processes that got a signal from `end_tree`."""
     hiding: frozenset[int] = frozenset()
     """The pids of processes that evaded the signals, because each of them forks a new process and exits."""
 
@@ -40,9 +40,9 @@ def end_tree(
 ) -> Ended:
     """End all processes of a tree with SIGINT, then SIGTERM, then SIGKILL.
 
-    Processes that join the tree meanwhile are ended, too. `meanwhile` is called repeatedly as long as processes of the
-    tree are alive. A process that was found once is remembered, because it is harder to find when its parents have
-    ended. `heirs` are the pids of the task's keeper and witness.
+    `members` returns the present processes of the tree. Processes that join the tree meanwhile are ended, too. A
+    process for which `is_foreign` returns True belongs to another task, and gets no signal. `meanwhile` is called
+    repeatedly as long as processes of the tree are alive. `heirs` are the pids of the task's keeper and witness.
     """
     known: dict[Member, None] = {}
     reached: set[int] = set()
@@ -59,16 +59,16 @@ def end_tree(
                         reached.add(member.pid)
             meanwhile()
             _await_any_end(alive)
-    # `_kill_forking` is needed even after SIGKILL: a process that forks and exits in turn has a new pid at each check
-    # above, and may exit before the signal arrives.
+    # `_kill_forking` is needed even after SIGKILL: a process that repeatedly forks and exits has a new pid at each
+    # check above, and may exit before the signal arrives.
     return Ended(told=frozenset(reached), hiding=_kill_forking(heirs, is_foreign or keeps_another_task))
 
 
 def _kill_forking(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> frozenset[int]:
-    """Kill processes that fork and exit in turn. Return the pids that are left.
+    """Kill processes that repeatedly fork and exit. Return the pids that are left.
 
-    The heirs are the keeper and the witness of the task, because these two processes inherit the task's orphans. Only
-    children of heirs are killed, so no process outside of the task is killed.
+    `heirs` are the pids of the task's keeper and witness, which inherit the orphans of the task. Only children of these
+    two are killed, so no process outside of the task is killed.
     """
     until = time.monotonic() + _CHASE_S
     before = heirs_children(heirs, is_foreign)
@@ -90,9 +90,9 @@ def _kill_forking(heirs: tuple[int, ...], is_foreign: Callable[[int], bool]) -> 
 def _kill_child(pid: int, heirs: tuple[int, ...]) -> None:
     """Kill a child of the keeper or of the witness.
 
-    If the process is a child of this process, its whole process group is killed. No member of a process group escapes
-    by forking. As long as the group has a member that only this process can reap, no other group can get the same
-    number.
+    `heirs` are the pids of the keeper and the witness. If the process is a child of the calling process, its whole
+    process group is killed, because no member of a group escapes by forking. The number of the group cannot be reused
+    meanwhile, because only the calling process can reap the child.
     """
     try:
         pidfd = os.pidfd_open(pid)
@@ -114,16 +114,18 @@ def _kill_child(pid: int, heirs: tuple[int, ...]) -> None:
 def _still_alive(
     known: dict[Member, None], members: Callable[[], list[Member]], is_foreign: Callable[[int], bool] | None
 ) -> list[Member]:
-    """Return the living processes of the tree.
+    """Return the processes of the tree that are still alive.
 
-    If a scan finds no process, the scan is repeated, because a scan can miss a process that forks during the scan.
+    `known` are the processes found before, and `members` finds the present ones. A process for which `is_foreign`
+    returns True belongs to another task and is left out. A scan that finds no process is repeated, because a scan can
+    miss a process that forks.
     """
     for glance in range(_GLANCES):
         if glance:
             time.sleep(_BETWEEN_GLANCES)
         known.update(dict.fromkeys(members()))
         for member in list(known):
-            # The process may have become a keeper of another task since it was seen first.
+            # The process may have become a keeper of another task since it was first seen.
             if look(member.pid) == member and not (is_foreign or keeps_another_task)(member.pid):
                 known.update(dict.fromkeys(descendants(member.pid, is_foreign=is_foreign)))
             else:
@@ -136,7 +138,7 @@ def _still_alive(
 def _tell(member: Member, number: int) -> bool:
     """Signal a process of the tree, but never a later process with the same pid.
 
-    Returns whether the signal was sent.
+    Returns whether the signal was sent. `number` is the number of the signal.
     """
     try:
         pidfd = os.pidfd_open(member.pid)
@@ -149,7 +151,7 @@ def _tell(member: Member, number: int) -> bool:
             return False
         signal.pidfd_send_signal(pidfd, number)
     except OSError:
-        return False  # the member has ended, or we may not signal it
+        return False  # the process has ended, or we may not signal it
     finally:
         os.close(pidfd)
     return True
@@ -157,15 +159,26 @@ def _tell(member: Member, number: int) -> bool:
 
 def _await_any_end(members: list[Member]) -> None:
     """Sleep until a member ends, but only briefly, because new members may appear."""
-    waiting, opened = poll(), []
+    waiting, pidfds = poll(), pidfds_of(members)
     try:
-        for member in members[:_MOST_WATCHED]:
-            try:
-                opened.append(os.pidfd_open(member.pid))
-            except OSError:
-                continue
-            waiting.register(opened[-1], POLLIN)
+        for pidfd in pidfds:
+            waiting.register(pidfd, POLLIN)
         waiting.poll(_LOOK_AGAIN_MS)
     finally:
-        for pidfd in opened:
+        for pidfd in pidfds:
             os.close(pidfd)
+
+
+def pidfds_of(members: list[Member]) -> list[int]:
+    """Return one pidfd for each of the first members.
+
+    A pidfd is readable when its process has ended. Members that have already ended are left out. The caller closes the
+    pidfds.
+    """
+    opened = []
+    for member in members[:_MOST_WATCHED]:
+        try:
+            opened.append(os.pidfd_open(member.pid))
+        except OSError:
+            continue
+    return opened

@@ -26,7 +26,7 @@ _LONGEST_WAIT_S = 5.0
 
 
 def read_call(control: int) -> IntentKind | None:
-    """Read from the control FIFO whether a process requests the attempt's end.
+    """Read from the attempt's control FIFO whether a process requests its end.
 
     Returns the kind of the request, `cancel` or `session_ended`, or None if there is no request.
     """
@@ -46,8 +46,8 @@ def refuse(plan: Plan, held: HeldFiles, kind: IntentKind, why: str | None = None
 def abandon(plan: Plan, held: HeldFiles) -> None:
     """Settle an attempt whose launcher was killed or could not record the attempt.
 
-    If the attempt has no row, the bundle of a new task is deleted. If the bundle remained, the next `outlive` command
-    would restore the task as one that the ledger has lost, although the task never began.
+    If the task is new and has no row in the ledger, its bundle is deleted. Otherwise the next `outlive` command would
+    restore the task as one that the ledger has lost, although the task never began.
     """
     is_recorded = _settle(plan, never_begun(cause=LAUNCHER_KILLED), None)
     if not is_recorded and plan.files.number == 1:

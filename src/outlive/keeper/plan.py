@@ -1,9 +1,9 @@
 """The plan of an attempt: everything that its keeper needs to know.
 
-The installation may be upgraded or deleted while the command runs, so a plan has no path of a module to import later.
-A note is a plan as plain data. A keeper that hibernates passes a note to the interpreter that it becomes. A spawner
-passes a note to an idle keeper. A note is kept only in memory, because it contains the environment of the command,
-which must not be on disk.
+The installation may be upgraded or deleted while the command runs, so a plan has no path of a module to import later. A
+plan can be turned into plain data, called a note. A keeper that hibernates passes a note to the interpreter that it
+becomes. A spawner, a process that starts many keepers, passes a note to an idle keeper. A note is kept only in memory,
+because it contains the environment of the command, which must not be on disk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class Surroundings(Value):
     umask: int
     limits: tuple[tuple[int, tuple[int, int]], ...] = ()
     owner: int | None = None
-    """A pidfd of a foreground task's owner. When the owner exits, the task is ended. None for a background task."""
+    """A pidfd of a foreground task's owner. When the owner exits, the task is ended.
+
+    None for a background task.
+    """
 
 
 class Plan(Value):
@@ -43,10 +46,13 @@ class Plan(Value):
     surroundings: Surroundings
     retries_left: int = 0
     queue_until: float | None = None
-    """The monotonic time at which the attempt has waited too long for its turn."""
+    """The monotonic time at which the attempt stops waiting for its turn and ends."""
 
     def note(self) -> Note:
-        """Return the plan as plain data, without the launch, which is in the bundle."""
+        """Return the plan as plain data, without the task's launch data.
+
+        The launch data are in the bundle.
+        """
         return {
             **self.surroundings.__dict__,
             "home": self.home.path,
@@ -59,7 +65,7 @@ class Plan(Value):
 
 
 def plan_from(note: Note, launch: Launch) -> Plan:
-    """Return the plan that a note and a launch describe."""
+    """Return the plan that its plain data and the task's launch data describe."""
     home = Home(note["home"], can_punch=note["can_punch"])
     return Plan(
         home=home,

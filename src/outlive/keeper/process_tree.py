@@ -44,13 +44,13 @@ def descendants(
 ) -> list[Member]:
     """Return the living descendants of a process, nearest first, without zombies.
 
-    Processes of other tasks are left out. They can be descendants, because the witness inherits all orphans below it.
-    `own` has the pids of this task's keeper and witness.
+    Processes of other tasks, for which `is_foreign` returns True, are left out. They can be descendants, because the
+    witness inherits all orphans below it. `own` has the pids of this task's keeper and witness.
     """
     is_foreign = is_foreign or keeps_another_task
     found: dict[int, None] = {}
-    # If a process's parent dies during the walk, the process becomes a child of `root` or of one of `own`, because
-    # they inherit orphans. So the walk is repeated until the direct children of these heirs stay the same.
+    # If a process's parent dies during the walk, the process becomes a child of `root` or of one of `own`, because they
+    # inherit orphans. So the walk is repeated until the direct children of these processes stay the same.
     heirs = frozenset((root, *own))
     nearest = {heir: children(heir) for heir in heirs}
     for _ in range(_MOST_LOOKS):
@@ -68,7 +68,10 @@ def descendants(
 
 
 def _is_ours(pid: int, own: frozenset[int], is_foreign: Callable[[int], bool]) -> bool:
-    """Return whether a process belongs to the task and has a living thread."""
+    """Return whether a process belongs to the task and has a living thread.
+
+    `own` has the pids of the task's keeper and witness. `is_foreign` finds processes of other tasks.
+    """
     if pid in own:
         return True
     fields = stat_fields(pid)
@@ -86,10 +89,10 @@ def heirs_children(heirs: Iterable[int], is_foreign: Callable[[int], bool]) -> f
 
 
 def keeps_another_task(pid: int) -> bool:
-    """Return whether a process is a keeper, a witness, or a spawner of keepers.
+    """Return whether a process is a keeper, a witness, or a parent of keepers.
 
-    The name of a process is easy to forge, and a keeper that falls asleep or wakes has another name for a moment. So
-    this function checks for an open record file. An idle keeper and its spawner have a marker open instead of a record.
+    The name of a process is easy to forge, and a keeper that begins or ends hibernation briefly has another name. So
+    this function checks for an open exit record. A process without an attempt has a marker file open instead.
     """
     is_named_so = name_of(pid) in (KEEPER_NAME, WITNESS_NAME)
     try:
@@ -107,15 +110,18 @@ def keeps_another_task(pid: int) -> bool:
 def runs_another_task(pid: int, home: Home, task: str) -> bool:
     """Return whether a process is the command of a task other than `task`.
 
-    The keeper of the other task may be dead. The environment of the process must name that task, and the record of that
-    task must name the process. The environment alone would not be enough, because it is easy to forge.
+    The keeper of the other task may be dead. The environment of the process must name that task, and the exit record of
+    that task must name the process. The environment alone would not be enough, because it is easy to forge.
     """
     other = setting_of(pid, "OUTLIVE_TASK")
     return other.isalnum() and other != task and is_named_by_record(pid, home.bundle(other))
 
 
 def is_named_by_record(pid: int, bundle: str) -> bool:
-    """Return whether the record of a bundle's newest attempt names a process."""
+    """Return whether the exit record of a task's newest attempt names a process.
+
+    `bundle` is the directory of the task's files.
+    """
     try:
         newest = max(int(name) for name in os.listdir(bundle + "/attempts") if name.isdigit())
         record_fd = open_record(f"{bundle}/attempts/{newest}/record")
@@ -147,7 +153,11 @@ def with_setting(name: str, value: str) -> list[Member]:
 
 
 def remnants(task: str, record_fd: int | None, is_foreign: Callable[[int], bool] | None = None) -> list[Member]:
-    """Return the processes of a task, for a caller that is not their ancestor."""
+    """Return the processes of a task, for a caller that is not their ancestor.
+
+    `record_fd` is the descriptor of the exit record, which names the command. `is_foreign` finds processes of other
+    tasks.
+    """
     found: dict[int, Member] = {}
     for who in ("witness", ""):
         identity = None if record_fd is None else read_identity(record_fd, who)

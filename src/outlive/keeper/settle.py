@@ -25,16 +25,19 @@ if TYPE_CHECKING:
     from outlive.keeper.plan import Plan
 
 _TRIES = 8
-_TIDIES_ONE_IN = 16  # the task's id decides whether its keeper deletes due tasks, because keepers share no counter
+_TIDIES_ONE_IN = 16  # the digits of the task's id decide whether its keeper deletes old tasks
 
 
 def deliver_if_owed(home: Home, ledger: SqliteLedger) -> None:
-    """Start a deliverer if a sink has not got its notices and no deliverer is running."""
+    """Start a process that delivers the notices which a sink has not got yet.
+
+    A sink is a receiver of notices that the user configured. Nothing is started if a deliverer is already running.
+    """
     try:
         if ledger.owes_sinks():
             start_deliverer(home)
     except (OSError, OutliveError):
-        pass  # the sinks get the notices later, and the inbox has them
+        pass  # the sinks get the notices later, and `outlive inbox` shows them
 
 
 class SettlementWriter:
@@ -55,13 +58,16 @@ class SettlementWriter:
         give_back_memory()
 
     def say(self, condition: Condition | None) -> None:
-        """Set the condition of the running attempt, and notify the sinks of it."""
+        """Set the condition of the running attempt, and send notices of it to the sinks.
+
+        A condition is a state such as stalled. A sink is a receiver of notices that the user configured.
+        """
         try:
             with self._ledger.use(datetime.now(UTC)) as ledger:
                 ledger.set_condition(self._plan.launch.id, self._plan.files.number, condition)
                 deliver_if_owed(self._plan.home, ledger)
         except OutliveError:
-            pass  # the condition is only for information, so the task goes on without it
+            pass  # the condition, such as stalled, is only for information, so the task goes on without it
 
     def prepare(self) -> None:
         """Open the ledger while the witness writes down how the command ended."""
@@ -69,18 +75,19 @@ class SettlementWriter:
         self._open_to_rest()
 
     def write(self, settlement: Settlement, again: Attempt | None) -> bool:
-        """Settle the attempt, then release every process that waits for its end.
+        """Settle the attempt, then wake every process that waits for its end.
 
-        Returns False if another process has settled it, or if the ledger cannot be written. In the second case, a
-        reader of the ledger later settles the attempt from the exit record.
+        `again` is the row of the next attempt, if there is one. Returns False if another process has settled the
+        attempt, or if the ledger cannot be written. In the second case, a reader of the ledger later settles the
+        attempt from the exit record.
         """
         keep_freed_memory()
         for attempt in range(_TRIES):
             try:
                 with self._ledger.take(datetime.now(UTC)) as ledger:
                     is_ours = self._settle(ledger, settlement, again)
-                    # Waiters sleep until these files are closed. So close them now: closing the ledger or exiting
-                    # first would delay the waiters.
+                    # Processes that wait for the end of the attempt sleep until these files are closed. So close them
+                    # now: closing the ledger or exiting first would delay these processes.
                     self._held.let_go()
                     self._on_settled()
                     deliver_if_owed(self._plan.home, ledger)
@@ -89,7 +96,7 @@ class SettlementWriter:
             except DiskFull:
                 self._plan.home.drop_ballast()
             except NewerLedger:
-                break  # an upgrade has changed the ledger, so a retry would only delay the waiters
+                break  # an upgrade has changed the ledger, so a retry would only take time
             except LedgerIncomplete:
                 # The ledger is gone, and only a reader creates a new one. That reader may be waiting for the end of
                 # this attempt, so do not retry. But retry if there is a next attempt, because a reader would not
@@ -105,7 +112,10 @@ class SettlementWriter:
         return False
 
     def _settle(self, ledger: SqliteLedger, settlement: Settlement, again: Attempt | None) -> bool:
-        """Settle the attempt. Return False if another process has settled it."""
+        """Settle the attempt. Return False if another process has settled it.
+
+        `again` is the row of the next attempt, if there is one.
+        """
         is_failure = settlement.verdict.state != "succeeded" and again is None and not settlement.left_running
         if not is_failure or not changed_nothing(self._plan):
             return ledger.settle(settlement, again)

@@ -1,8 +1,9 @@
-"""The deliverer: a process that delivers notices to sinks until none is left.
+"""The deliverer: a process that sends notices to sinks until none is left.
 
-The process that settles an attempt starts a deliverer, if a sink has not got its notices and no deliverer is running. A
-deliverer runs in a new interpreter, so the keeper neither waits for the deliverer nor uses the memory that a deliverer
-needs. If a deliverer dies, the process that settles the next attempt starts another deliverer.
+A sink is a receiver of notices that the user configured. The process that settles an attempt starts a deliverer, if a
+sink has not got its notices and no deliverer is running. A deliverer runs in a new interpreter, so the keeper neither
+waits for the deliverer nor uses the memory that a deliverer needs. If a deliverer dies, the process that settles the
+next attempt starts another deliverer.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ _DELIVER = (
 
 
 def start_deliverer(home: Home) -> bool:
-    """Start a deliverer unless one is running. Return whether one was started."""
+    """Start a process that delivers notices to sinks, unless one is running.
+
+    A sink is a receiver of notices that the user configured. Returns whether a process was started.
+    """
     turn = take_turn(home)
     if turn is None:
         return False
@@ -47,7 +51,10 @@ def start_deliverer(home: Home) -> bool:
 
 
 def take_turn(home: Home) -> int | None:
-    """Take the deliverer's lock and return it. Return None if another process has it."""
+    """Take the lock of the process that delivers notices, and return the lock.
+
+    Returns None if another process has the lock.
+    """
     fd = os.open(home.path + "/deliverer", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         flock(fd, LOCK_EX | LOCK_NB)

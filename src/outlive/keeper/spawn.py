@@ -1,6 +1,7 @@
 """The start of a keeper: two forks, a Unix session, and an answer to the launcher.
 
-Only a small process with a single thread may start a keeper: the CLI, or the spawner of a larger program.
+Only a small process with a single thread may start a keeper. This is the command line itself, or a helper process of a
+larger program, called its spawner.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _keepers: IdleKeepers | None = None
 
 
 def become_detached() -> IdleKeepers:
-    """Make this detached process a spawner, the parent of the keepers in its pool."""
+    """Make this detached process a parent of keepers, which it can use again."""
     global _is_detached, _keepers  # noqa: PLW0603 - these variables describe the whole process
-    from outlive.keeper.pool.idle_keeper import IdleKeepers  # noqa: PLC0415 - only a spawner needs this import
+    from outlive.keeper.pool.idle_keeper import IdleKeepers  # noqa: PLC0415 - only a process that starts many keepers needs this import
 
     _is_detached = True
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -45,8 +46,8 @@ def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None
     """Fork a process that has a Unix session of its own.
 
     If a call takes too long, a client may kill our caller with all its descendants. The new process must not be a
-    descendant of the client, so it is forked from an intermediate fork, which exits. In a spawner one fork is enough,
-    because the spawner is not a descendant of the client.
+    descendant of the client, so it is forked from an intermediate fork, which exits. A helper process that starts many
+    keepers is no descendant of the client, so there one fork is enough.
     """
     if not _is_detached:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # with SIGCHLD ignored, waitpid would find no child
@@ -69,18 +70,19 @@ def _fork_away(life: Callable[[], NoReturn], wake: int, not_for_it: int) -> None
 
 
 class NewKeeper:
-    """A new keeper, which prepares its attempt while the row is written.
+    """A new keeper, which prepares its attempt while the launcher writes the row.
 
-    The keeper begins the attempt when it gets the launcher's go, a message of one byte.
+    The keeper begins the attempt when it gets a message of one byte from the launcher.
 
-    If the keeper is dismissed or its launcher dies, the keeper starts no command. It settles the attempt if the attempt
-    has a row.
+    If the keeper is dismissed or its launcher dies, the keeper starts no command. If the attempt has a row in the
+    ledger, the keeper then settles it.
     """
 
     def __init__(self, held: HeldFiles, life: Callable[[int, int], NoReturn], give: Callable[[int, int], bool]) -> None:
         """Call `give` to send the attempt to an idle keeper, or fork a keeper.
 
-        A keeper is forked if no keeper is idle. The forked keeper runs `life`.
+        A keeper is forked if no keeper is idle. The forked keeper runs `life`. `held` are the open files of the
+        attempt.
         """
         self._held = held
         pipes: list[int] = []
@@ -109,10 +111,11 @@ class NewKeeper:
             os.close(self._answer)
 
     def begin(self, within_ms: int = _CONFIRMING_TAKES_AT_MOST_MS) -> Answer:
-        """Send the go to the keeper, and return the keeper's answer.
+        """Let the keeper begin the attempt, and return the keeper's answer.
 
-        `died` means that no process is left to finish the attempt, so the reconciler must find out how far the attempt
-        came. `silent` means that no answer came in time: the keeper may be stopped, or may be waiting for a disk.
+        `died` means that no process is left to finish the attempt, so the caller must find out how far the attempt
+        came. `silent` means that no answer came within `within_ms`: the keeper may be stopped, or may be waiting for a
+        disk.
         """
         self._let_go(b"g")
         waiting = poll()
@@ -127,9 +130,9 @@ class NewKeeper:
         return answers.get(word, "died")
 
     def _let_go(self, word: bytes) -> None:
-        """Send a message to the keeper, and close our copies of the attempt's files.
+        """Send a message to the keeper, and close this process's copies of its files.
 
-        If this process kept the copies open, an attempt whose keeper has died would seem alive.
+        If this process kept the files of the attempt open, an attempt whose keeper has died would seem alive.
         """
         self._is_ours = False
         self._held.close()
@@ -144,10 +147,10 @@ class NewKeeper:
 
 
 def stand_by(plan: Plan, held: HeldFiles, life: Life | None = None) -> NewKeeper:
-    """Return a keeper that has prepared an attempt and waits for the go.
+    """Return a keeper that has prepared an attempt and waits for the launcher.
 
     The files of the attempt must be locked. `life` is the function that the keeper runs. If `life` is None, the keeper
-    begins the attempt as soon as it gets the go.
+    begins the attempt as soon as the launcher calls `begin`.
     """
     from outlive.keeper.keeper import keep  # noqa: PLC0415 - only launches need this import
 
@@ -169,7 +172,7 @@ def _frees_its_keeper(plan: Plan) -> bool:
 
 
 def _from_pool(keepers: IdleKeepers, plan: Plan, held: HeldFiles) -> NewKeeper:
-    """Return an idle keeper of the pool, or a new keeper that joins the pool."""
+    """Return an idle keeper, or a new keeper that can be used again."""
     from outlive.keeper.pool.idle_keeper import keep_repeatedly  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
     channel: list[int] = []
@@ -193,9 +196,9 @@ def _from_pool(keepers: IdleKeepers, plan: Plan, held: HeldFiles) -> NewKeeper:
 def launch_adopter(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles) -> Answer:
     """Start a keeper that takes over a running attempt whose keeper has died.
 
-    Returns the answer of the new keeper.
+    Returns the answer of the new keeper, such as `running`.
     """
-    from outlive.keeper.take_over import adopt  # noqa: PLC0415 - only an adoption needs this import
+    from outlive.keeper.take_over import adopt  # noqa: PLC0415 - only the takeover of a running attempt needs this import
 
     around = Surroundings(environ={}, umask=0o077)
     plan = Plan(home=home, launch=launch, files=files, surroundings=around)

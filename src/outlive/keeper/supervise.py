@@ -37,7 +37,7 @@ _REHEARSES_AFTER = 0.05
 
 
 class Supervision:
-    """A running attempt under supervision by its own keeper or by an adopter."""
+    """A running attempt, supervised by its own keeper or by one that took it over."""
 
     def __init__(
         self, plan: Plan, held: HeldFiles, sight: ExitWatch, role: str, on_settled: Callable[[], None] = lambda: None
@@ -45,7 +45,7 @@ class Supervision:
         self._plan = plan
         self._held = held
         self.sight = sight
-        """The exit watch that is used at present."""
+        """The object with which the keeper waits for the command's end at present."""
         self._role = role
         self._output = OutputCap(
             plan.files.path,
@@ -85,7 +85,7 @@ class Supervision:
     def _find_deadline(self, started_ns: int) -> float | None:
         """Return when the task's timeout expires, or None if the task has no timeout.
 
-        The time is measured with a clock that stops while the machine sleeps.
+        The time is measured with a clock that stops while the machine sleeps. `started_ns` is the start of the command.
         """
         timeout = self._plan.launch.timeout
         return None if timeout is None else started_ns / 1e9 + timeout.total_seconds()
@@ -104,7 +104,10 @@ class Supervision:
         return AgentWatch(self._plan, lambda: [member.pid for member in self._members()], self._pid)
 
     def see_through(self, seen: Evidence | ExitWatch) -> NextAttempt | None:
-        """Supervise and settle the attempt. Return the next attempt, if there is one."""
+        """Supervise and settle the attempt. Return the next attempt, if there is one.
+
+        `seen` is the evidence of the command's end, or the object with which to wait for the end.
+        """
         self._resume()
         while not isinstance(seen, Evidence):
             self.switch_to(seen)
@@ -128,19 +131,22 @@ class Supervision:
         return self.settle(seen)
 
     def switch_to(self, sight: ExitWatch) -> None:
-        """Watch the command through `sight` from now on.
+        """Wait for the command's end with `sight` from now on.
 
-        No process answers the observed calls of a reparented command. So the record of the end mentions that the calls
-        may have failed.
+        If the command is no longer a child of its witness or keeper, no process answers its observed calls. So the
+        record of the end then mentions that the calls may have failed.
         """
         self.sight = sight
         if isinstance(sight, ReparentedCommand) and not self._is_unkept:
-            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - an adopter has already loaded the imported module
+            from outlive.keeper.observation.unanswered_calls import note_unanswered  # noqa: PLC0415 - a keeper that took over the task has already loaded the imported module
 
             self._is_unkept, self._detail = True, note_unanswered(self._plan.files)
 
     def _notice_output(self, ready: set[int]) -> None:
-        """Copy new output, and enforce the cap."""
+        """Copy new output, and check the size limit of the output.
+
+        `ready` are the descriptors that have woken the keeper.
+        """
         if self.copying is not None and self.copying.wake in ready:
             self.copying.copy()
         if self._output.wake in ready:
@@ -188,7 +194,10 @@ class Supervision:
             self._ledger.say("stalled" if self._is_stalled else None)
 
     def _resume(self) -> None:
-        """End the task if its dead keeper had begun to, or if its owner has ended."""
+        """End an adopted task if its end had begun, or if its owner has exited.
+
+        The owner is the process for which a foreground task runs.
+        """
         if self._intent is not None:
             self._end(self._intent.kind)
         elif self._is_abandoned:
@@ -253,7 +262,7 @@ class Supervision:
     def _members(self) -> list[process_tree.Member]:
         """Return the task's living processes.
 
-        An adopter is not an ancestor of these processes, so it must search for them.
+        A keeper that took over the task is not an ancestor of these processes, so it must search for them.
         """
         ours = self._own_pids()
         if self._role == "keeper":
@@ -335,12 +344,15 @@ class Supervision:
         try:
             from outlive.keeper.output.leftover import keep_cap  # noqa: PLC0415 - only tasks that leave processes behind need this import
         except ImportError:
-            return  # the installation was deleted, so the cap cannot be enforced any more
+            return  # the installation was deleted, so the size limit of the output cannot be enforced any more
         keep_cap(self._output, self._plan.files.output, self._members)
 
 
 def _retrying(plan: Plan, held: HeldFiles) -> Callable[[Settlement], NextAttempt | None]:
-    """Copy the code for a retry, and return the function that prepares the retry."""
+    """Copy Outlive's code for a retry. Return the function that prepares the retry.
+
+    The copy is needed because the installation may be deleted before the retry.
+    """
     from outlive.code_copy import carry  # noqa: PLC0415 - only retried tasks need this import
     from outlive.keeper import hibernate  # noqa: F401, PLC0415
     from outlive.keeper import next_attempt as again  # noqa: PLC0415

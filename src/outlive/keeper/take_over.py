@@ -1,8 +1,8 @@
-"""Adoption: a keeper takes over a process that is not its child.
+"""The takeover of a running process by a keeper that is not its parent.
 
 If only the task's keeper was killed, its witness still writes the exit record, and no information is lost. If the
-witness is dead too, newer kernels report the exit status nevertheless. A process that Outlive did not start is adopted
-in the same way. It has never had a witness, and its output is copied.
+witness is dead too, newer kernels report the exit status nevertheless. A process that Outlive did not start is taken
+over in the same way. It has never had a witness, and its output is copied.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 
 def adopt(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
-    """Supervise an attempt that this keeper did not start, until it is settled."""
+    """Supervise an attempt that this keeper did not start, until it is settled.
+
+    Over the descriptors `go` and `ready`, this keeper and the process that started it notify each other.
+    """
     name_process(KEEPER_NAME)
     detach((*held.fds(), go, ready))
     sight = _find_sight(held.record) if os.read(go, 1) else None
@@ -38,7 +41,7 @@ def adopt(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
         os._exit(0)
     _forget_condition(plan)
     supervision = Supervision(plan, held, sight, "adopter")
-    # Switch before the answer is sent, because the process that asked for the adoption reads the effects next.
+    # Switch before the answer is sent, because the process that asked for the takeover reads the observed changes next.
     supervision.switch_to(sight)
     os.write(ready, b"running\n")
     os.close(ready)
@@ -64,9 +67,9 @@ def _find_sight(record_fd: int) -> ExitWatch | None:
 
 
 def _forget_condition(plan: Plan) -> None:
-    """Remove the condition `orphaned` of the attempt."""
+    """Remove the mark `orphaned`, which says that the attempt has no keeper."""
     try:
         with SqliteLedger(plan.home.ledger, datetime.now(UTC), create=False) as ledger:
             ledger.set_condition(plan.launch.id, plan.files.number, None)
     except OutliveError:
-        pass  # the condition is informative only, and the settlement has retries of its own
+        pass  # the mark is informative only, and the settlement has retries of its own

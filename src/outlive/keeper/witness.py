@@ -4,7 +4,8 @@ The witness uses only the bundle. It does not use the ledger, the network or the
 keep it from writing the exit record. It records the status of the dead command before reaping it (WNOWAIT). If the
 witness is killed between these two steps, the keeper inherits the zombie and reads the same status again.
 
-The witness forks a child process. The child executes the command when it gets the keeper's go, a message of one byte.
+The witness forks a child process. The child executes the command when the keeper sends a message of one byte, which is
+called the go.
 """
 
 from __future__ import annotations
@@ -45,9 +46,12 @@ class Start(Value):
     record: int
     output: int
     voice: int
-    """The pipe to the keeper."""
+    """The pipe through which the witness sends messages to the keeper."""
     begin: int
-    """The pipe from the keeper, for the go. It hangs up when the keeper dies."""
+    """The pipe through which the keeper lets the command begin.
+
+    It hangs up when the keeper dies.
+    """
     argv: tuple[str, ...]
     cwd: str
     environ: dict[str, str]
@@ -56,15 +60,21 @@ class Start(Value):
     input: str | None = None
     """The FIFO that the command reads as its input. None if the command takes no input."""
     prompt: str | None = None
-    """The file that an agent's client reads as its whole input. None if the command is not an agent's client."""
+    """The file that an agent's client reads as its whole input.
+
+    None if the command is not an agent's client.
+    """
     ports: tuple[int, ...] = ()
     """The sockets of leased ports, which the witness has inherited from the keeper."""
     shared_listener: SharedListener | None = None
-    """The listener of the command's system calls. None if the calls are not observed."""
+    """The channel for the descriptor that reports the command's system calls.
+
+    None if the calls are not observed.
+    """
 
 
 def note_of(start: Start) -> tuple[bytes, tuple[int, ...]]:
-    """Return a note and descriptors from which another process can start the command."""
+    """Return bytes and descriptors from which another process can start the command."""
     shared_listener = start.shared_listener
     seen, fds = (None, ()) if shared_listener is None else shared_listener.as_parts()
     fields = {name: getattr(start, name) for name in _PLAIN}
@@ -72,8 +82,11 @@ def note_of(start: Start) -> tuple[bytes, tuple[int, ...]]:
 
 
 def start_from(note: bytes, descriptors: list[int]) -> Start:
-    """Return the `Start` that another process has sent as a note and descriptors."""
-    fields, seen = loads(note)  # noqa: S302 - the keeper of this witness wrote this note
+    """Return the `Start` that another process has sent as bytes and descriptors.
+
+    `note` are these bytes.
+    """
+    fields, seen = loads(note)  # noqa: S302 - the keeper of this witness wrote these bytes
     own = len(_DESCRIPTORS)
     fields.update(zip(_DESCRIPTORS, descriptors[:own], strict=True))
     shared_listener = None
@@ -98,11 +111,11 @@ def become_witness() -> None:
 
 
 def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
-    """Prepare the command, let it begin at the keeper's go, and record its end.
+    """Prepare the command, let it begin when the keeper says so, and record its end.
 
-    The witness sends messages to the keeper through `voice`: first `ready`, then `started` or `failed`, and `exited` at
-    the end of a started command. The witness continues if the keeper dies. `own` are descriptors of the witness that
-    the child process closes. Returns whether no process of the attempt is left.
+    The witness sends messages to the keeper through the pipe `start.voice`: first `ready`, then `started` or `failed`,
+    and `exited` at the end of a started command. The witness continues if the keeper dies. `own` are descriptors of the
+    witness that the child process closes. Returns whether no process of the attempt is left.
     """
     voice, begin = start.voice, start.begin
     if start.input is not None:
@@ -116,7 +129,7 @@ def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
         _say(voice, b"failed\n")
         return False
     if command == 0:
-        for fd in (voice, *own):  # if this child kept `voice` open, the keeper would not notice the witness's death
+        for fd in (voice, *own):  # an open copy in this child would hide the witness's death from the keeper
             os.close(fd)
         _become_command(failure_write, start, witness)
     os.close(failure_write)
@@ -131,7 +144,7 @@ def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
         _record_failure(start.record, command, failure)
         _say(voice, b"failed\n")
     else:
-        process["monotonic"] = time.monotonic_ns()  # the timeout does not count the wait for the go
+        process["monotonic"] = time.monotonic_ns()  # the timeout does not count the wait for the keeper
         record.write_slot(start.record, "process", durable=False, **process, started="yes")
         _say(voice, b"started\n")
         _watch(start.record, command, voice, begin)
@@ -141,7 +154,10 @@ def witness_until_recorded(start: Start, own: tuple[int, ...] = ()) -> bool:
 
 
 def _record_failure(record_fd: int, command: int, failure: str) -> None:
-    """Wait for a child process that could not execute the command. Record the reason."""
+    """Wait for a child process that could not execute the command. Record the reason.
+
+    `failure` is the reason. It is empty if the child process died without giving one.
+    """
     seen = os.waitid(os.P_PID, command, os.WEXITED | os.WNOWAIT)
     if failure and record.read_slot(record_fd, "exit") is None:  # the child process could not write the record itself
         step, _, number = failure.partition(" ")
@@ -181,10 +197,10 @@ def _open_input(path: str) -> None:
 def _linger(start: Start, stand_in: ListenerFallback) -> None:
     """Wait until no observed process is alive.
 
-    If the keeper dies, the witness answers the calls of these processes.
+    If the keeper dies, the witness answers the observed calls through `stand_in`.
     """
     for fd in (start.lock, start.record, start.output, *start.ports):
-        os.close(fd)  # as long as the lock is open, the attempt counts as running
+        os.close(fd)  # as long as a process has the lock file open, the attempt counts as running
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     stand_in.wait()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -193,8 +209,9 @@ def _linger(start: Start, stand_in: ListenerFallback) -> None:
 def _watch(record_fd: int, command: int, voice: int, keeper: int) -> None:
     """Wait for the command, and reap the orphans that this process inherits meanwhile.
 
-    When the end is in the record, the witness notifies the keeper. The keeper makes the end durable before it notifies
-    any other process. If the keeper is dead or takes too long, the witness makes the record durable.
+    When the end is in the exit record, the witness notifies the keeper through `voice`. The keeper makes the end
+    durable before it notifies any other process. If the keeper is dead or takes too long, the witness makes the record
+    durable.
     """
     while True:
         seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
@@ -232,9 +249,10 @@ def write_unbegun(record_fd: int, how: int, status: int) -> None:
 
 
 def _identities(command: int) -> dict[str, object]:
-    """Return the identities by which other processes find command and witness.
+    """Return pid, inode and start time of the command and of the witness.
 
-    The caller does not sync them to disk. They are useless after a power cut, because the processes are gone.
+    Other processes use these values to find the two. The caller need not sync the values to disk, because after a power
+    cut the processes are gone.
     """
     child, me = identify(command), identify(os.getpid())
     return {
@@ -251,7 +269,10 @@ def _identities(command: int) -> dict[str, object]:
 
 
 def _become_command(failure: int, start: Start, witness: int) -> NoReturn:
-    """Prepare this fork, wait for the keeper's go, and execute the command."""
+    """Prepare this fork, wait until the command may begin, and execute the command.
+
+    If a step fails, the reason is written to the pipe `failure`. `witness` is the pid of the witness.
+    """
     step, listener = "exec", None
     try:
         _prepare(start)
@@ -278,7 +299,7 @@ def _become_command(failure: int, start: Start, witness: int) -> NoReturn:
 
 
 def _prepare(start: Start) -> None:
-    """Give this fork all properties that the command needs, except the directory."""
+    """Give this fork all properties that the command needs, except its directory."""
     os.setsid()
     # The exec resets a signal that has a handler. An ignored signal would stay ignored, so it is reset here.
     for number in range(1, signal.NSIG):
@@ -299,14 +320,17 @@ def _prepare(start: Start) -> None:
         os.dup2(os.open(start.prompt, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), 0)
     os.umask(start.umask)
     if start.limits:
-        from resource import setrlimit  # noqa: PLC0415 - only a spawner sets limits, and a spawner has already loaded the imported module
+        from resource import setrlimit  # noqa: PLC0415 - only a process that starts many keepers sets limits, and it has already loaded the imported module
 
         for which, bounds in start.limits:
             setrlimit(which, bounds)
 
 
 def _report(failure: int, record_fd: int, step: str, number: int) -> None:
-    """Record why the command was not executed, and report it to the witness."""
+    """Record why the command was not executed, and report it to the witness.
+
+    `failure` is the pipe to the witness. `step` is the failed step, and `number` its error number.
+    """
     for each in _IGNORED_UNTIL_EXEC:
         signal.signal(each, signal.SIG_IGN)
     try:
@@ -325,7 +349,7 @@ def _execute(argv: tuple[str, ...], environ: dict[str, str]) -> NoReturn:
     for directory in environ.get("PATH", _SHELL_DEFAULT_PATH).split(":"):
         path = f"{directory or '.'}/{name}"
         if not os.access(path, os.F_OK):
-            continue  # skip a missing file, because each exec is a call that may be observed
+            continue  # skip a missing file, because each exec is a system call that costs time if it is observed
         try:
             os.execve(path, argv, environ)
         except OSError as error:
@@ -352,7 +376,7 @@ def _prefer_for_oom() -> None:
 
 
 def _has_settled(keeper: int) -> bool:
-    """Return whether the keeper reports in time that the end is durable."""
+    """Return whether the keeper reports in time that the exit record is durable."""
     waiting = poll()
     waiting.register(keeper, POLLIN)
     return bool(waiting.poll(_SETTLING_TAKES_MS)) and os.read(keeper, 1) == SETTLED
@@ -362,7 +386,7 @@ def _say(voice: int, word: bytes) -> None:
     try:
         os.write(voice, word)
     except OSError:
-        pass  # the keeper is gone, and a reader will find the record
+        pass  # the keeper is gone, and a later reader will find the exit record
 
 
 def _now() -> int:

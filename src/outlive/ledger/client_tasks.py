@@ -1,4 +1,4 @@
-"""The background tasks that clients run themselves, as the clients reported them."""
+"""The background commands that clients run themselves, as the clients reported."""
 
 from __future__ import annotations
 
@@ -46,13 +46,16 @@ _ORIGINS = "SELECT DISTINCT origin FROM foreign_task WHERE state = 'running' ORD
 
 
 class ClientTasks:
-    """The part of the ledger that records the background tasks of clients."""
+    """The part of the ledger that records commands that clients run in the background."""
 
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
 
     def note(self, origin: int, client: str, seen: ClientReport, now: datetime) -> None:
-        """Record that the client of a session reports a running task."""
+        """Record that a client reports a command that it runs in the background.
+
+        `origin` is the number of the client's session, and `seen` what the client reported.
+        """
         cells = (
             origin,
             client,
@@ -71,65 +74,79 @@ class ClientTasks:
             self._ledger.db.execute(_NOTE, cells)
 
     def running(self, origin: int) -> list[ClientTask]:
-        """Return the client tasks of a session that are not known to have ended."""
+        """Return a session's background commands that are not known to have ended.
+
+        The client itself runs these commands. `origin` is the number of the session.
+        """
         return [_from_row(row) for row in self._ledger.select(_OPEN, (origin,))]
 
     def is_known(self, origin: int, name: str) -> bool:
-        """Return whether the client of a session ever reported a task of this id."""
+        """Return whether a session's client ever reported a background command.
+
+        `name` is the client's id of the command, and `origin` the number of the session.
+        """
         return bool(self._ledger.select(_IS_KNOWN, (origin, rows.text(name))))
 
     def is_open(self, one: ClientTask) -> bool:
-        """Return whether a client task is still recorded as running."""
+        """Return whether a client's background command is still recorded as running."""
         return bool(self._ledger.select(_IS_OPEN, (one.seq,)))
 
     def newest(self) -> list[tuple[str, str, ClientTask]]:
-        """Return the client tasks that run or have a known end, newest first.
+        """Return the clients' background commands, newest first.
 
-        Tasks without a recorded start are left out. Each task comes with its session and the session's project.
+        Commands without a recorded start or with an unknown end are left out. Each command comes with its session and
+        the session's project.
         """
         found = self._ledger.select(_NEWEST, (_MOST,))
         return [(rows.from_text(row[-2]), rows.from_text(row[-1]), _from_row(row[:-2])) for row in found]
 
     def commands(self) -> list[str]:
-        """Return the commands of all running client tasks of all sessions."""
+        """Return the command lines of all commands that clients run in the background."""
         return [rows.from_text(row[0]) for row in self._ledger.select(_COMMANDS)]
 
     def origins(self) -> list[int]:
-        """Return the numbers of the sessions that have running client tasks."""
+        """Return the numbers of the sessions whose clients run background commands."""
         return [row[0] for row in self._ledger.select(_ORIGINS)]
 
     def is_adopted(self, one: ClientTask) -> bool:
-        """Return whether a task of Outlive has adopted a client task.
+        """Return whether Outlive has taken over a client's background command as a task.
 
         The task of Outlive may have ended.
         """
         return one.seen.output is not None and bool(self._ledger.select(_ADOPTED, (rows.text(one.seen.output),)))
 
     def close(self, ones: Sequence[ClientTask], state: str, now: datetime) -> None:
-        """Record that client tasks have `ended` or are `lost`.
+        """Record that clients' background commands have `ended` or are `lost`.
 
-        These client tasks are not checked again.
+        These commands are not checked again.
         """
         with self._ledger.write():
             for one in ones:
                 self._ledger.db.execute(_CLOSE, (state, to_micros(now), one.seq))
 
     def forget(self, before: datetime) -> None:
-        """Delete the client tasks that ended before a given time."""
+        """Delete the records of background commands that ended before a given time.
+
+        These are commands that clients ran themselves.
+        """
         with self._ledger.write():
             self._ledger.db.execute(_FORGET, (to_micros(before),))
 
     def set_looks(self, one: ClientTask, looks: Looks) -> None:
         """Record the result of the latest check whether a child session exists.
 
-        The record of a child session stays open even if the child session is lost.
+        A client's background work may be a child session, which is a session of another agent. Its record stays open
+        even if the child session is lost.
         """
         reason = "unobservable" if looks.state == "lost" else None
         with self._ledger.write():
             self._ledger.db.execute(_SET_LOOKS, (looks.absent_since, looks.unread_since, reason, one.seq))
 
     def set_absent(self, one: ClientTask, since: str | None) -> None:
-        """Record since when a client task has been absent. None means it is present."""
+        """Record since when a client has not listed a background command.
+
+        None means that the client lists it.
+        """
         with self._ledger.write():
             self._ledger.db.execute("UPDATE foreign_task SET absent = ? WHERE seq = ?", (since, one.seq))
 

@@ -33,15 +33,18 @@ _restoring_thread: int | None = None
 
 
 def file_of(ledger: str) -> str:
-    """Return the path of the fingerprint that belongs to the ledger at this path."""
+    """Return the path of the file that shows whether the ledger is complete.
+
+    The file is called `fingerprint` and lies beside the ledger.
+    """
     return os.path.dirname(ledger) + "/fingerprint"
 
 
 def read_fingerprint(ledger: str) -> str:
-    """Return the text of the fingerprint: `NAME COUNT`, `new`, or empty if unknown.
+    """Return the ledger's name and count of attempts from the file `fingerprint`.
 
-    `new` means that no ledger was made yet. If the file is missing and there is no directory of tasks, the result is
-    also `new`.
+    The result is `NAME COUNT`, `new`, or empty if unknown. `new` means that no ledger was made yet. If the file is
+    missing and there is no directory of tasks, the result is also `new`.
     """
     try:
         return read_small(file_of(ledger)).decode("ascii", "replace").strip()
@@ -64,7 +67,10 @@ def is_complete(ledger: str, name: str, attempts: int) -> bool:
 
 
 def begin_fingerprint(ledger: str, name: str, attempts: int) -> None:
-    """Write a new fingerprint, which says that the ledger of this name is complete."""
+    """Write a new file `fingerprint`, which says that this ledger is complete.
+
+    The file contains the ledger's name and its count of recorded attempts.
+    """
     fd = os.open(file_of(ledger), _FLAGS | os.O_CREAT, 0o600)
     try:
         _write(fd, name, attempts)
@@ -75,10 +81,10 @@ def begin_fingerprint(ledger: str, name: str, attempts: int) -> None:
 def count_attempt(ledger: str, name: str, attempts: int) -> None:
     """Write the new count of attempts, in the transaction that records the attempt.
 
-    An older copy of the ledger does not lower the count. If the ledger has another name than the fingerprint, the
-    fingerprint becomes unknown, because one of the two ledgers lacks this attempt. If the file cannot be written, the
-    fingerprint stays unknown or its count is one too low. Both cases are safe, and the commit reports the failure of
-    the disk.
+    The count is written to the file `fingerprint`. An older copy of the ledger does not lower it. If the ledger has
+    another name than the file, the file is marked as unknown, because one of the two ledgers lacks this attempt. If the
+    file cannot be written, the file stays unknown or its count is one too low. Both cases are safe, and the commit
+    reports the failure of the disk.
     """
     try:
         fd = os.open(file_of(ledger), _FLAGS)
@@ -97,7 +103,10 @@ def count_attempt(ledger: str, name: str, attempts: int) -> None:
 
 
 def restore_by(restorer: Callable[[str], object] | None) -> None:
-    """Set the function that this process calls with the path of an incomplete ledger."""
+    """Set the function with which this process restores an incomplete ledger.
+
+    The function gets the path of the ledger.
+    """
     global _restorer  # noqa: PLW0603 - the variable applies to the whole process
     _restorer = restorer
 
@@ -105,7 +114,8 @@ def restore_by(restorer: Callable[[str], object] | None) -> None:
 def restore(ledger: str) -> bool:
     """Restore the ledger. Return False if this process cannot restore it now.
 
-    Returns False if no restorer is set, or if this thread is already restoring the ledger and would wait for itself.
+    Returns False if `restore_by` has set no function for this, or if this thread is already restoring the ledger and
+    would wait for itself.
     """
     if _restorer is None or is_restoring():
         return False
@@ -170,7 +180,7 @@ def _parse(text: str) -> tuple[str, int]:
 
 
 def _write(fd: int, name: str, attempts: int) -> None:
-    """Write the fingerprint.
+    """Write the ledger's name and its count of attempts to the file `fd`.
 
     The text has a fixed length, so that no reader sees digits of an older count.
     """

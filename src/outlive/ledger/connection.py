@@ -42,7 +42,10 @@ def hurry(patience_s: float) -> None:
 
 
 def stop_hurrying() -> None:
-    """Close the ledger after each use again, and wait for locks as usual."""
+    """Close the ledger after each use again, and wait for locks as usual.
+
+    This undoes `keep_open` and `hurry`.
+    """
     global _keeps_open, _kept
     if _kept is not None:
         _kept.close_resting()
@@ -60,15 +63,18 @@ class LedgerFile:
 
     db: apsw.Connection
     _lender: LedgerFile | None = None
-    """The object whose open connection this object shares. None if this object has its own connection."""
+    """The object whose open connection this object shares.
+
+    None if this object has its own connection.
+    """
     _uses = 1
     """The number of objects that use this object's own connection."""
 
     def __init__(self, path: str, now: datetime, *, create: bool = True) -> None:
         """Open the ledger, and restore it first if it is incomplete.
 
-        A keeper passes `create=False`, because a new ledger would not contain the keeper's task. With `create=False`,
-        or if no restorer is set, an incomplete ledger raises `LedgerIncomplete`.
+        A keeper passes `create=False`, because a new ledger would not contain the keeper's task. An incomplete ledger
+        raises `LedgerIncomplete` if `create` is False, or if this process has no function to restore it.
         """
         self._path = path
         self._now = now
@@ -155,7 +161,7 @@ class LedgerFile:
         return Write(self)
 
     def be_hasty(self) -> None:
-        """Set synchronous=NORMAL.
+        """Set SQLite's option `synchronous` to NORMAL.
 
         After this, only a power loss can undo commits. A power loss never undoes a part of a commit.
         """
@@ -164,7 +170,7 @@ class LedgerFile:
     def failure(self, error: apsw.Error) -> Exception:
         """Return Outlive's error for SQLite's error.
 
-        If the ledger was opened with `create`, a damaged file is moved aside.
+        If the ledger was opened with `create`, a damaged ledger file is moved aside.
         """
         if open_ledger.is_damage(error) or (
             isinstance(error, apsw.ConstraintError) and open_ledger.is_inconsistent(self.db)
@@ -227,7 +233,10 @@ class LedgerFile:
             fork_safety.leave()
 
     def discard(self) -> None:
-        """Close the connection. Checkpoint a long log now, when no process waits for it."""
+        """Close the connection. Checkpoint a long log now, when no process waits for it.
+
+        The log is SQLite's write-ahead log.
+        """
         self._fold()
         self.db.close()
 
@@ -284,7 +293,8 @@ class LedgerFile:
 def _place_of(path: str) -> tuple[tuple[int, int] | None, ...]:
     """Return the identities of the ledger's file, its log and the log's index.
 
-    The index counts too, because a connection that uses another index would overwrite the writes of other processes.
+    The index of SQLite's log counts too, because a connection that uses another index would overwrite the writes of
+    other processes.
     """
     return tuple(open_ledger.file_at(path + suffix) for suffix in ("", "-wal", "-shm"))
 
@@ -292,8 +302,8 @@ def _place_of(path: str) -> tuple[tuple[int, int] | None, ...]:
 class Write:
     """One write transaction, begun with BEGIN IMMEDIATE.
 
-    A deferred transaction that reads first may have a stale snapshot when it writes. Then the transaction fails at
-    once with SQLITE_BUSY, whatever the timeout is.
+    A transaction without IMMEDIATE that reads first may have a stale snapshot when it writes. Then it fails at once
+    with SQLITE_BUSY, whatever the timeout is.
     """
 
     def __init__(self, ledger: LedgerFile) -> None:

@@ -1,4 +1,7 @@
-"""The contract of every ledger. Each sentence has a test in `tests/conformance`."""
+"""The methods that every ledger must have, and what each method guarantees.
+
+Each sentence has a test in `tests/conformance`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ class Selection(Value):
     project: str | None = None
     session: str | None = None
     origin: int | None = None
-    """The number of the session that launched the tasks. Two projects may have sessions of the same name."""
+    """The number of the session that launched the tasks.
+
+    Two projects may have sessions of the same name, so the name is not enough.
+    """
     group: str | None = None
     states: tuple[str, ...] = ()
     since: datetime | None = None
@@ -32,7 +38,7 @@ class Selection(Value):
 
 
 class Ledger(Protocol):
-    """The durable record of tasks. Its methods are domain verbs.
+    """The durable record of tasks.
 
     Every write is one transaction, which is durable when the method returns. A method that raises may still have
     written, so the caller must read again before it tries again.
@@ -41,11 +47,11 @@ class Ledger(Protocol):
     def enqueue(self, launch: Launch, attempt: Attempt) -> Task:
         """Record a new task as queued, with its first attempt.
 
-        An attempt with a start time is recorded as queued and then as running, and the history has both moves. If the
-        project already has a task with this key, this method writes nothing and returns that task. So if several
-        callers use the same key at once, exactly one of them gets its own id back. Attempts with claims join the queue
-        in the order of recording, except if the task depends on other tasks. Raises `TooManyWaiting` if the maximum
-        number of tasks is queued already.
+        An attempt with a start time is recorded as queued and then as running, and the history has both changes. If the
+        project already has a task with this idempotency key, this method writes nothing and returns that task. So if
+        several callers use the same key at once, exactly one of them gets its own id back. Attempts that wait for a
+        limit on parallel attempts join the queue in the order of recording, except if the task depends on other tasks.
+        Raises `TooManyWaiting` if the maximum number of tasks is queued already.
         """
 
     def add_attempt(self, task: str, attempt: Attempt) -> bool:
@@ -59,19 +65,21 @@ class Ledger(Protocol):
         """Move an attempt from queued to running. Return False if it is not queued."""
 
     def set_condition(self, task: str, attempt: int, condition: Condition | None) -> None:
-        """Set or clear the condition of an attempt. An ended attempt is not changed."""
+        """Set or clear the condition of an attempt, such as stalled or orphaned.
+
+        An ended attempt is not changed.
+        """
 
     def settle(self, settlement: Settlement, again: Attempt | None = None) -> bool:
-        """End an attempt: write its state, notice and retention, or none of these.
+        """End an attempt: write its state, notice and deletion date in one transaction.
 
         `again` is the next attempt of a retried task. The same transaction records this attempt, so that the task never
-        looks ended. Returns False, and only adds the evidence to the record, if the attempt had already ended or a
-        newer attempt has started. Such a race is normal, for example with a late keeper or a second reconciler. So the
-        result is False and not an exception.
+        looks ended. If the attempt had already ended or a newer attempt has started, only the evidence is recorded, and
+        the result is False. This is normal, for example if a keeper is late. So it is not an exception.
         """
 
     def add_evidence(self, task: str, attempt: int, evidence: Evidence, now: datetime) -> None:
-        """Record evidence of an attempt, without changing the attempt."""
+        """Record how an attempt ended, as one process saw it. Do not change the attempt."""
 
     def task(self, task: str) -> Task | None:
         """Return the task with exactly this id, or None."""
@@ -80,7 +88,10 @@ class Ledger(Protocol):
         """Return the ids of tasks that begin with a prefix, newest first."""
 
     def with_key(self, project: str, key: str) -> Task | None:
-        """Return the task that has this key in a project, or None."""
+        """Return the task that was launched with this idempotency key, or None.
+
+        Keys belong to a project.
+        """
 
     def tasks(self, selection: Selection) -> Sequence[Task]:
         """Return the selected tasks.
@@ -91,7 +102,8 @@ class Ledger(Protocol):
     def newest(self, limit: int, project: str | None, ran_after: datetime) -> Sequence[Task]:
         """Return the newest `limit` tasks, except tasks that ended before `ran_after`.
 
-        With a project, only tasks of this project are considered. A task that ended at an unknown time is returned too.
+        If `project` is given, only tasks of this project are considered. A task that ended at an unknown time is
+        returned too.
         """
 
     def children(self, parents: Sequence[str]) -> Sequence[str]:

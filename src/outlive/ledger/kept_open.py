@@ -37,17 +37,20 @@ class KeptOpenLedger:
         ledger.rest()
 
     def use(self, now: datetime) -> Use:
-        """Return a context in which the ledger may be used. An error closes the ledger."""
+        """Return a context in which the ledger may be used. An error closes the ledger.
+
+        `now` is the present time.
+        """
         return Use(self, now)
 
     def close(self) -> None:
-        """Close the kept ledger."""
+        """Close the ledger if it is still open."""
         if self._ledger is not None:
             self._ledger.close_resting()
         self._ledger = None
 
     def __del__(self) -> None:
-        """Close the kept ledger.
+        """Close the ledger if it is still open.
 
         Otherwise a program that makes many of these objects would use up its file descriptors.
         """

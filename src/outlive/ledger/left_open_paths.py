@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from outlive.ledger.sqlite import SqliteLedger
 
 # Select the newest attempts of tasks that ended without success and whose notice was made since the first given time.
-# If a session has not acknowledged the notice, the second given time applies instead. Only the newest notices are
+# For a notice that no session has acknowledged, the second given time applies instead. Only the newest notices are
 # searched, so that the cost does not grow with the ledger.
 _FAILED = f"""
     SELECT newest.task, newest.left_known,
@@ -48,9 +48,9 @@ class FailedTask(Value):
 
     task: str
     is_known: bool
-    """Whether the ledger has all paths that the task left changed."""
+    """Whether the ledger lists all paths that the task left changed."""
     has_left: bool
-    """Whether the ledger has at least one path that the task left changed."""
+    """Whether the ledger lists at least one path that the task left changed."""
 
 
 class LeftOpenPaths:
@@ -74,16 +74,18 @@ class LeftOpenPaths:
             self._ledger.db.executemany(_ADD, [(task, *_cells(each)) for each in paths])
 
     def failed(self, recent: datetime, untold: datetime) -> list[FailedTask]:
-        """Return the tasks that ended without success since `recent`.
+        """Return the tasks that ended without success since the time `recent`.
 
-        If a session has not acknowledged the notice of such a task, the earlier time `untold` applies instead of
-        `recent`.
+        For a task whose notice no session has acknowledged, the earlier time `untold` applies instead of `recent`.
         """
         found = self._ledger.select(_FAILED, (MOST_ENDINGS, to_micros(recent), to_micros(untold)))
         return [FailedTask(task=task, is_known=bool(known), has_left=bool(left)) for task, known, left in found]
 
     def at(self, paths: Iterable[str]) -> list[tuple[str, LeftPath]]:
-        """Return the recorded changes of exactly these paths, each with its task."""
+        """Return the changes that ended tasks left at exactly these paths.
+
+        Each change comes with its task.
+        """
         cells = sorted({os.fsencode(path) for path in paths})
         marks = ", ".join("?" * len(cells))
         query = f"SELECT task, {_COLUMNS} FROM left_path WHERE path IN ({marks})"
@@ -92,7 +94,8 @@ class LeftOpenPaths:
     def below(self, task: str, directory: str, after: str | None = None, limit: int | None = None) -> list[LeftPath]:
         """Return the sorted paths that a task left changed below a directory.
 
-        `after` is a path. If it is given, only paths that sort after this path are returned.
+        `after` is a path. If it is given, only paths that sort after this path are returned. `limit` is the largest
+        number of paths.
         """
         first = os.fsencode(directory.rstrip("/") + "/")
         query = f"SELECT {_COLUMNS} FROM left_path WHERE task = ? AND path > ? AND path < ? ORDER BY path LIMIT ?"
@@ -101,7 +104,7 @@ class LeftOpenPaths:
         return [_from(row) for row in found]
 
     def tasks_below(self, tasks: Sequence[str], directory: str, *others: str) -> list[str]:
-        """Return those of the tasks that left changed paths below a directory.
+        """Return those tasks that changed paths below a directory without restoring them.
 
         A task is returned too if it changed one of the paths in `others` and did not restore this path. The result has
         the reverse order of `tasks`.
@@ -121,21 +124,21 @@ class LeftOpenPaths:
         return [str(task) for (task,) in found]
 
     def count(self, task: str) -> int:
-        """Return the number of a task's paths that are recorded as left changed."""
+        """Return how many paths a task has changed and not restored."""
         return int(self._ledger.select("SELECT count(*) FROM left_path WHERE task = ?", (task,))[0][0])
 
     def names(self) -> list[bytes]:
-        """Return every path that any task left changed, as bytes."""
+        """Return every path that a task has changed and not restored, as bytes."""
         return [row[0] for row in self._ledger.select("SELECT DISTINCT path FROM left_path")]
 
     def restore(self, task: str, paths: Iterable[LeftPath]) -> None:
-        """Delete the records of paths that have changed again since the task left them."""
+        """Delete the records of paths that have changed again since the task ended."""
         with self._ledger.write():
             cells = [(task, os.fsencode(each.path)) for each in paths]
             self._ledger.db.executemany("DELETE FROM left_path WHERE task = ? AND path = ?", cells)
 
     def forget(self, before: datetime) -> None:
-        """Delete the records of paths of tasks that ended before a given time."""
+        """Delete the records of changed paths of tasks that ended before a given time."""
         with self._ledger.write():
             self._ledger.db.execute(_FORGET, (to_micros(before),))
 

@@ -1,4 +1,4 @@
-"""The notices in the ledger: recipients, claims and states."""
+"""The notices in the ledger: for whom they are, and how far their delivery is."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _NOTICE = """
     SELECT notice.seq, notice.id, notice.task, notice.attempt, notice.kind, notice.origin, state, notice.created_at,
         claimer, tries, presented_to, last_error, is_quiet
     FROM notice"""
-# The SQL conditions for notices that may be presented at a boundary, during a session (`now`), or by waking a session.
-# `ever` selects all open notices.
+# The SQL conditions for notices that may be presented on a certain occasion: when a session begins or continues after a
+# compaction (`boundary`), while it works (`now`), or by waking it (`wake`). `ever` selects all notices that are not
+# acknowledged or dismissed.
 _WHEN = {
     "ever": "1",
     "boundary": f"(state <> 'presented' OR tries < {MOST_PRESENTATIONS})",
@@ -46,21 +47,21 @@ _PRESENT_ALL = """
     UPDATE notice SET state = 'presented', claimer = NULL, tries = tries + 1, presented_to = ?, presented_at = ?,
         last_error = NULL
     WHERE state = 'claimed' AND claimer = ?"""
-# A session that reads a task's result acknowledges all open notices of the task: the ending, the end of the group, and
-# earlier notices.
+# A session that reads a task's result acknowledges all notices of the task: the one of its end, the one of the end of
+# its group, and earlier ones.
 _READ = f"UPDATE notice SET state = 'acked', claimer = NULL, closed_at = ? WHERE task = ? AND {OPEN} RETURNING id"
 _SHOWN_TO = f"""
     SELECT DISTINCT shown.task, task.origin FROM shown JOIN task ON task.id = shown.task
     WHERE shown.session IN ({{}}) AND task.origin IS NOT NULL AND (
         EXISTS (SELECT 1 FROM notice WHERE notice.task = task.id AND notice.{OPEN})
         OR EXISTS (SELECT 1 FROM attempt WHERE attempt.task = task.id AND settled_at IS NULL))"""
-# Selects the notice of a task's newest ending. If this task was the last of its group, the notice of the group's ending
-# is selected too.
+# Selects the notice of the end of a task's newest attempt. If this task was the last of its group, the notice of the
+# group's end is selected too.
 _ENDING = """
     JOIN task ON task.id = notice.task AND task.attempt = notice.attempt
     WHERE notice.task = ? AND notice.kind IN ('ended', 'lost', 'group_ended') ORDER BY notice.seq"""
-# Selects the acknowledged endings of tasks that the session's lineage launched, and of other sessions' tasks whose
-# endings were presented to the lineage.
+# Selects the acknowledged notices of ended tasks: tasks that the given sessions launched, and tasks of other sessions
+# whose notices were presented to the given sessions.
 _TOLD_SINCE = """
     SELECT task.id FROM task JOIN attempt newest ON newest.task = task.id AND newest.number = task.attempt
     JOIN notice ON notice.task = task.id AND notice.attempt = task.attempt
@@ -103,8 +104,9 @@ class Notices:
     ) -> list[Notice]:
         """Return the open notices of the given sessions and tasks, oldest first.
 
-        `when` is the occasion: only notices that may be presented then are returned. `after` is a notice's number: only
-        later notices are returned.
+        A notice is open until it is acknowledged or dismissed. `origins` are the numbers of the sessions. `when` is the
+        occasion: only notices that may be presented then are returned. `after` is a notice's number: only later notices
+        are returned.
         """
         where = f"{OPEN} AND {_WHEN[when]} AND seq > ?" + ("" if kind is None else " AND kind = ?")
         cells = (after, *(() if kind is None else (kind,)), limit)
@@ -117,7 +119,11 @@ class Notices:
         return found if limit < 0 else found[:limit]
 
     def count(self, origins: Sequence[int], tasks: Sequence[str] = (), when: When = "ever") -> dict[str, int]:
-        """Return how many open notices the given sessions and tasks have, by kind."""
+        """Return how many open notices the given sessions and tasks have, by kind.
+
+        A notice is open until it is acknowledged or dismissed. Only notices that may be presented on the occasion
+        `when` count.
+        """
         inside, named = ", ".join(str(int(origin)) for origin in origins), ", ".join("?" * len(tasks))
         query = f"""
             SELECT kind, count(*) FROM notice WHERE {OPEN} AND {_WHEN[when]}
@@ -125,7 +131,10 @@ class Notices:
         return dict(self._ledger.select(query, tuple(tasks)))
 
     def open_states(self, origins: Sequence[int], tasks: Sequence[str] = (), when: When = "ever") -> set[str]:
-        """Return the states of the open notices that may be presented at `when`."""
+        """Return the delivery states of the notices that may be presented at `when`.
+
+        Only open notices of the given sessions and tasks count. A notice is open until it is acknowledged or dismissed.
+        """
         inside, named = ", ".join(str(int(origin)) for origin in origins), ", ".join("?" * len(tasks))
         query = f"""
             SELECT DISTINCT state FROM notice WHERE {OPEN} AND {_WHEN[when]}
@@ -135,7 +144,8 @@ class Notices:
     def parts_of(self, whole: Notice, origins: Sequence[int], tasks: Sequence[str], when: When) -> list[Notice]:
         """Return the open notices of a group's tasks from before the group's own notice.
 
-        Only notices of the given sessions and tasks are returned, because other notices may be for another session.
+        `whole` is the group's own notice. Only notices of the given sessions and tasks are returned, because other
+        notices may be for another session. A notice is open until it is acknowledged or dismissed.
         """
         inside, named = ", ".join(str(int(origin)) for origin in origins), ", ".join("?" * len(tasks))
         query = f"""
@@ -144,43 +154,49 @@ class Notices:
         return self._notices(query, (whole.seq, whole.task, *tasks))
 
     def told_since(self, origins: Sequence[int], kin: Collection[int], since: datetime, limit: int) -> list[str]:
-        """Return the newest tasks whose endings were acknowledged.
+        """Return the newest ended tasks whose notices were acknowledged.
 
         The result has tasks that sessions in `origins` launched, if the tasks ended after the time `since`. It also has
-        tasks whose endings were presented to a session in `kin` after this time.
+        tasks whose notices were presented to a session in `kin` after this time.
         """
         inside, told = (", ".join(str(int(one)) for one in each) for each in (origins, kin))
         found = self._ledger.select(_TOLD_SINCE.format(origins=inside, kin=told), (to_micros(since), limit))
         return [row[0] for row in found]
 
     def presented_to(self, session: int, limit: int) -> list[Notice]:
-        """Return the newest notices that a session was shown and has not confirmed."""
+        """Return the newest notices that were presented to a session.
+
+        Notices that the session has confirmed are left out.
+        """
         query = f"{_NOTICE} WHERE presented_to = ? AND state = 'presented' ORDER BY seq DESC LIMIT ?"
         return self._notices(query, (session, limit))
 
     def note_shown(self, tasks: Sequence[str], session: int) -> None:
-        """Record that a session was shown tasks of an earlier session as running."""
+        """Record that a session was told of running tasks of an earlier session."""
         with self._ledger.write():
             for task in tasks:
                 self._ledger.db.execute("INSERT OR IGNORE INTO shown (task, session) VALUES (?, ?)", (task, session))
 
     def tasks_shown_to(self, sessions: Collection[int]) -> list[tuple[str, int]]:
-        """Return the tasks that were shown to one of the given sessions as running.
+        """Return the running tasks of which one of the given sessions was told.
 
-        Each task comes with the session that launched it. Only tasks that still run or have an open notice are
-        returned.
+        Each task comes with the session that launched it. Only tasks that still run, or whose notice is not
+        acknowledged, are returned.
         """
         inside = ", ".join(str(int(session)) for session in sessions)
         return [(row[0], row[1]) for row in self._ledger.select(_SHOWN_TO.format(inside))]
 
     def sessions_shown(self, task: str) -> list[int]:
-        """Return the sessions that were shown a task as running."""
+        """Return the sessions that were told of a running task."""
         return [
             row[0] for row in self._ledger.select("SELECT session FROM shown WHERE task = ? ORDER BY session", (task,))
         ]
 
     def last_told(self, task: str) -> list[int]:
-        """Return the sessions to which the open notices of a task were presented."""
+        """Return the sessions to which the open notices of a task were presented.
+
+        A notice is open until it is acknowledged or dismissed.
+        """
         query = f"SELECT DISTINCT presented_to FROM notice WHERE task = ? AND {OPEN} AND presented_to IS NOT NULL"
         return [row[0] for row in self._ledger.select(query, (task,))]
 
@@ -192,25 +208,37 @@ class Notices:
         return self._notices(f"{_NOTICE} WHERE id >= ? AND id < ? ORDER BY id LIMIT 2", (prefix, prefix + "{"))
 
     def claim(self, notices: Sequence[Notice], claimer: str) -> None:
-        """Claim notices in the name of a valid lease."""
+        """Reserve notices for one process, so that no other process presents them.
+
+        `claimer` names the lock of the process.
+        """
         with self._ledger.write():
             for notice in notices:
                 self._ledger.db.execute(_CLAIM, (claimer, notice.id))
 
     def present(self, notices: Sequence[Notice], claimer: str, session: int, now: datetime) -> None:
-        """Record that claimed notices were presented to a session."""
+        """Record that reserved notices were presented to a session.
+
+        `claimer` names the lock of the process that reserved them.
+        """
         with self._ledger.write():
             for notice in notices:
                 self._ledger.db.execute(_PRESENT, (session, to_micros(now), notice.id, claimer))
 
     def release(self, notices: Sequence[Notice], claimer: str, error: str | None) -> None:
-        """Make claimed notices pending again, because they could not be delivered."""
+        """Make reserved notices pending again, because they could not be delivered.
+
+        `claimer` names the lock of the process that reserved them. `error` says why the delivery failed.
+        """
         with self._ledger.write():
             for notice in notices:
                 self._ledger.db.execute(_RELEASE, (rows.sentence(error), notice.id, claimer))
 
     def present_all(self, claimer: str, session: int, now: datetime) -> None:
-        """Record that all notices claimed by a lease were presented to a session."""
+        """Record that all notices that a process reserved were presented to a session.
+
+        `claimer` names the lock of the process.
+        """
         with self._ledger.write():
             self._ledger.db.execute(_PRESENT_ALL, (session, to_micros(now), claimer))
 
@@ -220,37 +248,37 @@ class Notices:
             return [row[0] for row in self._ledger.select(_CONFIRM, (to_micros(now), session))]
 
     def acknowledge(self, notices: Sequence[Notice], now: datetime) -> list[str]:
-        """Acknowledge notices. Return the ids of the notices that were open until now."""
+        """Mark notices as acknowledged. Return the ids of those that were not yet closed."""
         return self._each(notices, _CLOSE, lambda notice: ("acked", to_micros(now), notice.id))
 
     def dismiss(self, notices: Sequence[Notice], now: datetime) -> list[str]:
-        """Dismiss notices. Return the ids of the notices that were open until now."""
+        """Mark notices as dismissed. Return the ids of those that were not yet closed."""
         return self._each(notices, _CLOSE, lambda notice: ("dismissed", to_micros(now), notice.id))
 
     def read(self, task: str, now: datetime) -> list[str]:
-        """Acknowledge the open notices of a task whose result was read. Return their ids."""
+        """Acknowledge the notices of a task whose result was read. Return their ids."""
         with self._ledger.write():
             return [row[0] for row in self._ledger.select(_READ, (to_micros(now), task))]
 
     def ending_of(self, task: str) -> list[Notice]:
-        """Return the notices, open or not, about the end of a task's newest attempt.
+        """Return the notices about the end of a task's newest attempt.
 
-        The notice of the attempt comes before the notice of its group.
+        Acknowledged notices are included. The notice of the attempt comes before the notice of its group.
         """
         return self._notices(_NOTICE + _ENDING, (task,))
 
     def reserved_by(self, task: str) -> str | None:
-        """Return the lease for which a task's ending is reserved, or None.
+        """Return which process has reserved the notice of a running task's end, or None.
 
-        A lease that was already released may be returned too.
+        The result is the name of the process's lock, which may be released already.
         """
         found = self._ledger.select("SELECT reserved_by FROM task WHERE id = ?", (task,))
         return found[0][0] if found else None
 
     def reserve(self, task: str, claimer: str) -> None:
-        """Reserve a task's ending for a lease.
+        """Reserve the notice of a running task's end for one process.
 
-        When the task ends, its notice is claimed at once in the name of this lease.
+        When the task ends, no other process can present its notice. `claimer` names the lock of the process.
         """
         with self._ledger.write():
             self._ledger.db.execute("UPDATE task SET reserved_by = ? WHERE id = ?", (claimer, task))
@@ -267,10 +295,10 @@ class Notices:
         return int(self._ledger.select(_LIVE_MEMBERS, (task,))[0][0])
 
     def running_of_session(self, origin: int) -> tuple[int, int]:
-        """Return how many tasks of a session's lineage run, and the size of their batch.
+        """Return how many tasks of a session run, and how many its present batch has.
 
-        The batch consists of the tasks that were launched since the lineage last had no running task. Tasks that no
-        session waits for do not count.
+        Tasks of the sessions that this session continues count, too. The batch consists of the tasks that were launched
+        since none of these tasks was running. Tasks that no session waits for do not count.
         """
         newest = self._ledger.select(_SPANS, (origin, _MOST_SPANS))
         return count_running([(row[0], row[1]) for row in reversed(newest)])

@@ -55,7 +55,7 @@ _LACKS_ATTEMPTS = "SELECT 1 FROM task WHERE attempt > (SELECT count(*) FROM atte
 _ATTEMPT_WITHOUT_TASK = "SELECT 1 FROM attempt WHERE NOT EXISTS (SELECT 1 FROM task WHERE task.id = attempt.task)"
 _DESCRIPTORS = 6  # for the ledger's file, its log, the log's index and the directory, and two spare ones
 
-# The length in pages at which Outlive checkpoints the log. SQLite's defaults do not fit, because usually no other
+# The length in pages at which Outlive checkpoints SQLite's log. SQLite's defaults do not fit, because usually no other
 # process has the ledger open. By default, the last process that closes the ledger checkpoints the log, so every launch
 # would cost three more syncs. If this checkpoint is switched off, SQLite forgets how much was checkpointed, and the log
 # grows without limit. A process that opens the ledger reads a log of this length in well under a millisecond.
@@ -74,7 +74,7 @@ def journal_mode(version: tuple[int, ...]) -> str:
 def connect(path: str, now: datetime, *, create: bool = True) -> apsw.Connection:
     """Return a connection to a ledger of the current schema.
 
-    A damaged file is moved aside, and an error reports this. Without `create`, a damaged file stays in place, and a
+    A damaged file is moved aside, and an error reports this. If `create` is False, a damaged file stays in place, and a
     missing file is an error.
     """
     try:
@@ -109,7 +109,7 @@ def _raise_busy(path: str) -> apsw.Connection:
 def _connect(path: str, *, create: bool) -> apsw.Connection | None:
     """Return a new connection to the ledger.
 
-    Returns None if the ledger was replaced and must be opened again.
+    Returns None if another process replaced the ledger, so that it must be opened again.
     """
     if create:
         _create_private(path)
@@ -143,8 +143,8 @@ def _connect(path: str, *, create: bool) -> apsw.Connection | None:
 def _wait_a_little(tries: int) -> bool:
     """Sleep before the next try for a lock. Return False if no time is left.
 
-    The time limit is ten seconds, or shorter after `be_impatient`. The first sleep is 0.2 ms, because a transaction
-    takes about 1 ms. SQLite's own handler would begin with a sleep of 1 or 2 ms.
+    `tries` is the number of tries before. The time limit is ten seconds, or shorter after `be_impatient`. The first
+    sleep is 0.2 ms, because a transaction takes about 1 ms. The wait of SQLite itself would begin with 1 or 2 ms.
     """
     time.sleep(min(0.0002 * 2 ** min(tries, 7), 0.02))
     if _impatient_after is not None and time.monotonic() > _impatient_after:
@@ -159,9 +159,9 @@ def be_impatient(seconds: float | None) -> None:
 
 
 def fold_when_long(connection: apsw.Connection, log_pages: int) -> None:
-    """Copy a long log into the ledger's file (a checkpoint).
+    """Copy a long write-ahead log into the ledger's file (a checkpoint).
 
-    Nothing is copied while a process reads the log.
+    Nothing is copied while a process reads the log. `log_pages` is the length of the log.
     """
     if log_pages > _LONGEST_LOG:
         connection.set_busy_timeout(0)
@@ -203,9 +203,9 @@ class _Alone:
 def _migrate(connection: apsw.Connection, path: str, place: tuple[int, int] | None) -> bool:
     """Create or upgrade the schema. Return False if the ledger must be opened again.
 
-    Returns False if another process has replaced the file. Also returns False if the file is empty but a ledger existed
-    before, because the ledger was deleted or its log is damaged. Then the remaining files are moved aside and never
-    overwritten.
+    `place` is the identity of the opened file. Returns False if another process has replaced the file. Also returns
+    False if the file is empty but a ledger existed before, because the ledger was deleted or its log is damaged. Then
+    the remaining files are moved aside and never overwritten.
     """
     with _Alone(path):
         if place is None or file_at(path) != place:
@@ -354,7 +354,10 @@ def quarantine(path: str, now: datetime, error: apsw.Error) -> OutliveError:
 
 
 def _has_remains(path: str) -> bool:
-    """Return whether the ledger's file or its log has content. Ignore the log's index."""
+    """Return whether the ledger's file or its log has content.
+
+    The index of the log is ignored.
+    """
     return any(os.path.exists(path + suffix) and os.path.getsize(path + suffix) for suffix in ("", "-wal"))
 
 

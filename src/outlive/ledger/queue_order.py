@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.queueing import Claim
     from outlive.ledger.sqlite import SqliteLedger
 
-# Few attempts are queued or running, and each of these attempts has few claims. So this search needs no index on the
-# claims' names.
+# Few attempts are queued or running, and each of these attempts has few limits on parallel attempts. So this search
+# needs no index on the names of the limits.
 _AHEAD = """
     SELECT attempt.task, attempt.number, attempt.state = 'running'
     FROM attempt INDEXED BY attempt_unsettled JOIN task ON task.id = attempt.task
@@ -22,13 +22,16 @@ _AHEAD = """
 
 
 class QueueOrder:
-    """The queued attempts, in the order of their tickets."""
+    """The queued attempts, in the order in which they may start."""
 
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
 
     def join(self, task: str, attempt: int) -> None:
-        """Give a ticket to an attempt that has none, if its dependencies are met."""
+        """Give an attempt its place in the queue, if it has none.
+
+        Nothing happens while the task depends on tasks that have not ended.
+        """
         with self._ledger.write():
             self._ledger.db.execute(DRAW_TICKET, (task, attempt))
 

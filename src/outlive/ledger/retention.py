@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from outlive.ledger.sqlite import SqliteLedger
 
-# A notice must still be delivered (is "owed") if it is open, belongs to a session, and was not yet presented the
+# A notice must still be delivered if it is not acknowledged, belongs to a session, and was not yet presented the
 # maximum number of times.
 _OWED = f"state IN ('pending', 'claimed', 'presented') AND session IS NOT NULL AND tries < {MOST_PRESENTATIONS}"
 _MAY_GO = f"""
@@ -73,7 +73,10 @@ class Retention:
         return from_micros(rows[0][0]) if rows else now
 
     def due(self, now: datetime, settled_by: datetime, limit: int) -> list[Deletable]:
-        """Return tasks past their deletion date, the longest overdue first."""
+        """Return at most `limit` tasks past their deletion date, longest overdue first.
+
+        Tasks that were settled after the time `settled_by` are left out.
+        """
         found = self._ledger.select(_DUE, (to_micros(now), to_micros(settled_by), limit))
         return [_deletable(row) for row in found]
 
@@ -82,11 +85,15 @@ class Retention:
         return int(self._ledger.select(_KEPT)[0][0])
 
     def oldest(self, settled_by: datetime, limit: int) -> list[Deletable]:
-        """Return tasks with output that may be deleted before their date, oldest first."""
+        """Return ended tasks that may be deleted before their date, oldest first.
+
+        Only tasks with output are returned, at most `limit`. Tasks that were settled after the time `settled_by` are
+        left out.
+        """
         return [_deletable(row) for row in self._ledger.select(_OLDEST, (to_micros(settled_by), limit))]
 
     def delete(self, tasks: Sequence[str]) -> list[str]:
-        """Delete the records of the tasks that may still be deleted. Return their ids.
+        """Delete the records of those tasks that may still be deleted. Return their ids.
 
         The files of the tasks are not deleted.
         """

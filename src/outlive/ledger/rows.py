@@ -1,4 +1,4 @@
-"""Conversion between the domain's values and the rows of the tables."""
+"""Conversion between Python values and the columns of the ledger's tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ATTEMPT_COLUMNS = (
 
 
 def text(given: str | None) -> str | bytes | None:
-    """Return free text as a cell. The cell is a blob if the text is not valid UTF-8."""
+    """Return free text as a value for a column, or as bytes if it is not valid UTF-8."""
     if given is None:
         return None
     try:
@@ -44,35 +44,35 @@ def text(given: str | None) -> str | bytes | None:
 
 
 def sentence(given: str | None) -> str | None:
-    """Return a sentence as a cell, with escapes for bytes that are not valid UTF-8.
+    """Return a sentence as a value for a column.
 
-    Such bytes occur in names within the sentence.
+    Bytes that are not valid UTF-8 are written as escapes. Such bytes occur in names within the sentence.
     """
     return given if given is None else given.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def from_text(cell: str | bytes) -> str:
-    """Return the free text of a cell."""
+    """Return the free text that a column contains."""
     return cell.decode("utf-8", "surrogateescape") if isinstance(cell, bytes) else cell
 
 
 def optional(cell: str | bytes | None) -> str | None:
-    """Return the free text of a cell, or None if the cell is NULL."""
+    """Return the free text that a column contains, or None if the column is NULL."""
     return None if cell is None else from_text(cell)
 
 
 def micros(moment: datetime | None) -> int | None:
-    """Return a time as a cell."""
+    """Return a time as a value for a column, in microseconds."""
     return None if moment is None else to_micros(moment)
 
 
 def moment(cell: int | None) -> datetime | None:
-    """Return the time in a cell, or None if the cell is NULL."""
+    """Return the time that a column contains, or None if the column is NULL."""
     return None if cell is None else from_micros(cell)
 
 
 def span(length: timedelta | None) -> int | None:
-    """Return a duration as a cell."""
+    """Return a duration as a value for a column."""
     return None if length is None else length // timedelta(microseconds=1)
 
 
@@ -81,7 +81,7 @@ def _length(cell: int | None) -> timedelta | None:
 
 
 def launch_row(launch: Launch) -> tuple[Cell, ...]:
-    """Return a launch as a row in the order of `TASK_COLUMNS`."""
+    """Return the data of a task's launch as a row in the order of `TASK_COLUMNS`."""
     return (
         launch.id,
         text(launch.command),
@@ -134,7 +134,7 @@ def _request(cell: str | None) -> AgentRequest | None:
 
 
 def agent_cell(result: AgentResult | None) -> str | None:
-    """Return the result of an agent task's attempt as a cell."""
+    """Return the result of an agent's attempt as a value for a column."""
     if result is None:
         return None
     from outlive.domain.agents.result import result_json  # noqa: PLC0415 - only agent tasks need this import
@@ -143,7 +143,10 @@ def agent_cell(result: AgentResult | None) -> str | None:
 
 
 def agent_from(cell: str | None) -> AgentResult | None:
-    """Return the result of an agent task's attempt from a cell, or None for a command."""
+    """Return the result of an agent's attempt from a column.
+
+    Returns None for an attempt that ran a command.
+    """
     if cell is None:
         return None
     from outlive.domain.agents.result import result_from  # noqa: PLC0415 - only agent tasks need this import
@@ -153,15 +156,15 @@ def agent_from(cell: str | None) -> AgentResult | None:
 
 
 def claims_cell(claims: Iterable[Claim] | None) -> str | None:
-    """Return the claims of an attempt as a cell.
+    """Return an attempt's limits on parallel attempts as a value for a column.
 
-    None means that the attempt has the claims of its launch.
+    None means that the limits of the task apply.
     """
     return None if claims is None else to_json([[each.name, each.room] for each in claims])
 
 
 def launch_from(row: Row) -> Launch:
-    """Return the launch of a row in the order of `TASK_COLUMNS`."""
+    """Return the data of a task's launch from a row in the order of `TASK_COLUMNS`."""
     (
         id_,
         command,
@@ -223,13 +226,13 @@ def _dependencies(cell: str) -> tuple[Dependency, ...]:
 def _claims(cell: str) -> tuple[Claim, ...]:
     if cell == "[]":
         return ()
-    from outlive.domain.tasks.queueing import Claim  # noqa: PLC0415 - only tasks with a claim need this import
+    from outlive.domain.tasks.queueing import Claim  # noqa: PLC0415 - only tasks with a limit on parallel attempts need this import
 
     return tuple(Claim(name=name, room=room) for name, room in _array(cell))
 
 
 def attempt_from(row: Row) -> Attempt:
-    """Return the attempt of a row in the order of `ATTEMPT_COLUMNS`."""
+    """Return the attempt that a row in the order of `ATTEMPT_COLUMNS` describes."""
     (
         number,
         state,
@@ -275,21 +278,21 @@ def attempt_from(row: Row) -> Attempt:
 
 
 def left_running_text(left: Iterable[LeftRunning]) -> str:
-    """Return the processes that kept running after their command had ended, as a cell."""
+    """Return the processes that outlived their command, as a value for a column."""
     return to_json([[process.pid, process.command, process.start, process.inode] for process in left])
 
 
 def _left_running(cells: list[Any]) -> LeftRunning:
     """Return the record of a process that kept running after its command had ended.
 
-    Old records lack the process's start time and inode.
+    Records of older versions lack the process's start time and inode.
     """
     pid, command, start, inode = (*cells, 0, 0)[:4]
     return LeftRunning(pid=pid, command=command, start=start, inode=inode)
 
 
 def evidence_row(evidence: Evidence) -> tuple[Cell, ...]:
-    """Return evidence as a row in the order of the columns of the evidence table."""
+    """Return how an attempt ended, as a row of the evidence table."""
     return (
         evidence.kind,
         evidence.seen_by,
@@ -303,7 +306,7 @@ def evidence_row(evidence: Evidence) -> tuple[Cell, ...]:
 
 
 def evidence_from(row: Row) -> Evidence:
-    """Return the evidence of a row."""
+    """Return how an attempt ended, read from a row of the evidence table."""
     kind, seen_by, code, signal, started, cause, detail, at = row
     return Evidence(
         kind=kind,
@@ -318,7 +321,7 @@ def evidence_from(row: Row) -> Evidence:
 
 
 def notice_from(row: Row) -> NoticeRow:
-    """Return the notice of a row."""
+    """Return the notice that a row describes."""
     id_, task, attempt, kind, session, state, created, tries, error = row
     return NoticeRow(
         id=id_,

@@ -17,7 +17,8 @@ _NOTE = "INSERT INTO edit (origin, project, path, at) VALUES (?, ?, ?, ?)"
 _BETWEEN = """
     SELECT session.id, edit.path, edit.at FROM edit JOIN session ON session.seq = edit.origin
     WHERE edit.at BETWEEN ? AND ? ORDER BY edit.at LIMIT ?"""
-# Every ended attempt has a notice. So this query finds the newest ending without a search through all attempts.
+# Every ended attempt has a notice. So this query finds the time of the newest end without a search through all
+# attempts.
 _LAST_ENDED = "SELECT created_at FROM notice WHERE kind IN ('ended', 'lost', 'retrying') ORDER BY seq DESC LIMIT 1"
 _MOST = 10_000
 
@@ -29,7 +30,10 @@ class SessionEdits:
         self._ledger = ledger
 
     def note(self, origin: int, project: str, edits: Iterable[tuple[str, datetime]]) -> None:
-        """Record the files that a session has changed, each with its time."""
+        """Record the files that a session has changed, each with its time.
+
+        `origin` is the number of the session.
+        """
         with self._ledger.write():
             for path, at in edits:
                 self._ledger.db.execute(_NOTE, (origin, rows.text(project), rows.text(path), to_micros(at)))
@@ -37,7 +41,7 @@ class SessionEdits:
     def may_matter(self, since: datetime) -> bool:
         """Return whether a task has run since a given time.
 
-        If no task has run since that time, later edits cannot overlap with the changes of a task.
+        If no task has run since that time, files that a session edits cannot overlap with the changes of a task.
         """
         ended = self._ledger.select(_LAST_ENDED)
         return bool(self._ledger.unsettled()) or any(at >= to_micros(since) for (at,) in ended)
@@ -45,8 +49,8 @@ class SessionEdits:
     def between(self, since: datetime, until: datetime) -> list[Edit]:
         """Return the sessions' edits in a span of time, at most the first 10,000.
 
-        Edits in all projects count, because a task in a submodule may overlap with edits that a session made from the
-        repository around the submodule.
+        An edit is a change that the session itself made to a file. Edits in all projects count, because a task in a
+        submodule may overlap with edits that a session made from the repository around the submodule.
         """
         span = (to_micros(since), to_micros(until), _MOST)
         return [

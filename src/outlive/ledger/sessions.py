@@ -1,4 +1,4 @@
-"""The sessions in the ledger: their starts, ends and lineages."""
+"""The sessions in the ledger: their starts and ends, and which continues which."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _NEXT_RANK = "(SELECT coalesce(max(rank), 0) + 1 FROM session newer WHERE newer.
 _INSERT = f"""
     INSERT INTO session (id, project, lineage, created_at, rank)
     VALUES (?1, ?2, ?3, ?4, {_NEXT_RANK.format("?2")})"""
-# A compaction does not change the client's process. So the recorded process is kept if the client does not name the
-# process again.
+# A compaction of the session's context does not change the client's process. So the recorded process is kept if the
+# client does not name the process again.
 _BEGIN = f"""
     UPDATE session SET client = coalesce(:client, client), source = :source, boundary = boundary + 1,
         begun_at = :at, begun_tick = :tick, begun_by = :lease,
@@ -69,8 +69,8 @@ _HEIRS = """
 _FOREIGN = """
     SELECT 1 FROM foreign_task JOIN session ON session.seq = origin
     WHERE foreign_task.state = 'running' AND session.project = ? LIMIT 1"""
-# The number of a project's newest sessions that are searched for a predecessor. An older predecessor is found only if
-# the client names it.
+# The number of a project's newest sessions that are searched for the session that a new one continues. An older session
+# is found only if the client names it.
 _RECENT = 200
 
 
@@ -81,7 +81,9 @@ class Sessions:
         self._ledger = ledger
 
     def heard_of(self, session: str, project: str, now: datetime) -> tuple[int, int]:
-        """Return a launching session's number, and how many boundaries it has crossed.
+        """Return a launching session's number, and how often it began anew.
+
+        A session begins anew at a start, a resumption or a compaction.
 
         A session that is not in the ledger yet is recorded. If the client, and not a person, made the session's name,
         the name means the same session in every directory.
@@ -110,12 +112,18 @@ class Sessions:
                 self._ledger.db.execute(_SET_PARENT, (task, seq))
 
     def has_acted(self, seq: int) -> None:
-        """Record that a session has acted, so that its next beginning is a new boundary."""
+        """Record that a session has acted, so that its next beginning is a new one.
+
+        Otherwise the next report of a beginning may count as a repetition of the last one.
+        """
         with self._ledger.write():
             self._ledger.db.execute(_ACTED, (seq,))
 
     def has_been_told(self, seq: int, lease: str) -> None:
-        """Record that a session has received its hand-off."""
+        """Record that a session has received its hand-off.
+
+        `lease` is the lock of the process that delivered the hand-off.
+        """
         with self._ledger.write():
             self._ledger.db.execute("UPDATE session SET begun_by = NULL WHERE seq = ? AND begun_by = ?", (seq, lease))
 
@@ -133,11 +141,11 @@ class Sessions:
     def begin(
         self, begun: SessionStart, now: datetime, is_over: Callable[[Session], bool], is_held: Callable[[str], bool]
     ) -> tuple[Session, Session | None, str | None]:
-        """Record that a session begins, or continues after a boundary.
+        """Record that a session begins, or begins anew after a resumption or compaction.
 
-        `is_over` returns whether a session has ended, and `is_held` whether the process of a lease still runs. Returns
-        three values: the session, the session that it continues, and the evidence for this continuation. A boundary
-        that a client reports twice is recorded once.
+        `is_over` returns whether a session has ended, and `is_held` whether the process with a given lock still runs.
+        Returns three values: the session, the session that it continues, and the evidence for this continuation. A
+        beginning that a client reports twice is recorded once.
         """
         with self._ledger.write():
             known = self.find(begun.id, begun.project)
@@ -180,7 +188,10 @@ class Sessions:
             return self._ledger.db.changes() == 1
 
     def lineage(self, lineage: str) -> Lineage:
-        """Return the sessions of a lineage, and which sessions continue which session."""
+        """Return the sessions that continue each other, and which continues which.
+
+        `lineage` is the name of this chain of sessions.
+        """
         sessions = self._sessions(f"{_SESSION} WHERE lineage = ? ORDER BY seq", (lineage,))
         heirs: dict[int, list[int]] = {}
         for before, heir in self._ledger.select(_HEIRS, (lineage,)):
@@ -191,14 +202,17 @@ class Sessions:
         """Return the busy sessions that tasks of the given sessions launched.
 
         Sessions that tasks of these launched sessions launched are included, at any depth. A session is busy if it has
-        a task that has not ended, or an open notice.
+        a task that has not ended, or a notice that is not acknowledged or dismissed.
         """
         inside = ", ".join(str(int(seq)) for seq in seqs)
         found = self._ledger.select(_DESCENDANTS.format(inside, _IS_BUSY.format("below")))
         return [row[0] for row in found if row[0] not in seqs]
 
     def are_busy(self, seqs: Collection[int]) -> bool:
-        """Return whether one of the sessions has an unended task or an open notice."""
+        """Return whether one of the sessions has unfinished business.
+
+        This is a task that has not ended, or a notice that is not acknowledged or dismissed.
+        """
         inside = ", ".join(str(int(seq)) for seq in seqs)
         is_busy = f"SELECT 1 FROM session WHERE seq IN ({inside}) AND {_IS_BUSY.format('session')} LIMIT 1"
         return bool(seqs and self._ledger.select(is_busy))
@@ -213,11 +227,11 @@ class Sessions:
         return self._sessions(f"{_SESSION} ORDER BY seq DESC LIMIT ?", (limit,))
 
     def run_their_own(self, project: str) -> bool:
-        """Return whether clients run background tasks themselves in sessions of a project."""
+        """Return whether clients run background commands themselves in a project."""
         return bool(self._ledger.select(_FOREIGN, (rows.text(project),)))
 
     def boundary_of(self, seq: int) -> int:
-        """Return how many boundaries a session has crossed."""
+        """Return how often a session began anew, by a resumption or a compaction."""
         return int(self._ledger.select("SELECT boundary FROM session WHERE seq = ?", (seq,))[0][0])
 
     def gated(self, seq: int) -> str | None:

@@ -25,13 +25,19 @@ _RECORD = """
 
 
 class Sinks:
-    """The part of the ledger that records sinks and deliveries."""
+    """The part of the ledger that records sinks and deliveries.
+
+    A sink is a receiver of notices that the user configured.
+    """
 
     def __init__(self, ledger: LedgerFile) -> None:
         self._ledger = ledger
 
     def add(self, sink: Sink, now: datetime) -> bool:
-        """Record a sink. Return False if another sink has the same name."""
+        """Record a receiver of notices that the user configured.
+
+        Returns False if another receiver has the same name.
+        """
         cells = (
             sink.name,
             sink.kind,
@@ -46,13 +52,16 @@ class Sinks:
             return self._ledger.db.changes() == 1
 
     def remove(self, name: str) -> bool:
-        """Delete a sink and its deliveries. Return False if no sink has this name."""
+        """Delete a receiver of notices and the deliveries to it.
+
+        Returns False if no receiver has this name.
+        """
         with self._ledger.write():
             self._ledger.db.execute("DELETE FROM sink WHERE name = ?", (name,))
             return self._ledger.db.changes() == 1
 
     def all(self) -> list[Sink]:
-        """Return every sink, in the order of their names."""
+        """Return every receiver of notices, in the order of their names."""
         found = self._ledger.select("SELECT name, kind, target, secret, policy, project FROM sink ORDER BY name")
         return [
             Sink(
@@ -67,7 +76,7 @@ class Sinks:
         ]
 
     def pending(self) -> list[Delivery]:
-        """Return the pending deliveries, in the order of their notices."""
+        """Return the deliveries that are not done yet, in the order of their notices."""
         query = f"{_PENDING} ORDER BY (SELECT seq FROM notice WHERE notice.id = delivery.notice)"
         return [
             Delivery(notice=notice, sink=sink, state=state, tries=tries, last_error=error)
@@ -75,7 +84,7 @@ class Sinks:
         ]
 
     def record(self, deliveries: Sequence[Delivery], outcome: Outcome, error: str | None, now: datetime) -> None:
-        """Record the outcome of deliveries to a sink.
+        """Record the outcome of deliveries to a receiver of notices.
 
         A delivery with the outcome `busy` does not count as a try.
         """

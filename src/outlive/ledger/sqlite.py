@@ -51,14 +51,16 @@ _SETTLE = """
     WHERE task = ? AND number = ? AND settled_at IS NULL
         AND number = (SELECT task.attempt FROM task WHERE task.id = attempt.task)"""
 _ORIGIN = "UPDATE task SET session = ?, origin = ?, boundary = ? WHERE id = ?"
-# If a client has reserved the ending of a task, the notice is claimed at once in the name of the client's lease.
+# If a process has reserved the notice of a task's end, the notice is assigned to this process at once. `claimer` is the
+# name of the process's lock.
 _NOTICE = """
     INSERT INTO notice (id, task, attempt, kind, state, created_at, claimer, session, origin, project, is_quiet)
     SELECT ?1, id, ?2, ?3, iif(reserved, 'claimed', ?4), ?5, iif(reserved, reserved_by, NULL), session, origin,
         (SELECT project FROM session WHERE seq = origin), ?7
     FROM (SELECT *, ?4 = 'pending' AND ?3 <> 'retrying' AND reserved_by IS NOT NULL AS reserved FROM task)
     WHERE id = ?6"""
-# The members of a task's group: the tasks with the same group name that were launched by the same lineage.
+# The members of a task's group: the tasks with the same group name that were launched by sessions of one chain, in
+# which each session continues the one before.
 MEMBERS = """
     SELECT member.id FROM task anchor
     JOIN task member ON member.grp = anchor.grp
@@ -70,19 +72,18 @@ _GROUP = f"""
         sum(notify = 'output' AND newest.state = 'succeeded' AND newest.output_bytes IS 0)
     FROM task JOIN attempt newest ON newest.task = task.id AND newest.number = task.attempt
     WHERE task.id IN ({MEMBERS})"""
-# Only tasks with `notify = 'all'` get notices of conditions, one for each attempt and condition.
+# Only tasks with `notify = 'all'` get notices of conditions such as stalled, one for each attempt and condition.
 _NOTICE_OF_CONDITION = """
     INSERT OR IGNORE INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
     SELECT ?, id, ?, ?, 'pending', ?, session, origin, (SELECT project FROM session WHERE seq = origin)
     FROM task WHERE id = ? AND notify = 'all'"""
-# An attempt that has ended meanwhile gets no notice of an overlap, because the notice of its ending reports the
-# overlap.
+# An attempt that has ended meanwhile gets no notice of an overlap, because the notice of its end reports the overlap.
 _NOTICE_OF_OVERLAP = """
     INSERT OR IGNORE INTO notice (id, task, attempt, kind, state, created_at, session, origin, project)
     SELECT ?1, id, ?2, 'overlap', 'pending', ?3, session, origin, (SELECT project FROM session WHERE seq = origin)
     FROM task WHERE id = ?4 AND notify <> 'never' AND EXISTS
     (SELECT 1 FROM attempt WHERE attempt.task = task.id AND number = ?2 AND settled_at IS NULL)"""
-# The notice of an agent task's ending names all attempts of the task. So the pending notices of earlier attempts are
+# The notice of the end of an agent task names all attempts of the task. So the pending notices of earlier attempts are
 # dismissed.
 _SUPERSEDE = "UPDATE notice SET state = 'dismissed' WHERE task = ? AND kind = 'retrying' AND state = 'pending'"
 # A sink (a receiver that the user configured) gets only notices that are to be delivered (`pending`).
@@ -132,7 +133,7 @@ class SqliteLedger(LedgerFile):
     def set_session(self, launch: Launch) -> None:
         """Record the session that launches a task. This session is notified of the task.
 
-        A launch without a session changes nothing.
+        If no session launches the task, nothing changes.
         """
         if launch.session is not None:
             origin = Sessions(self).heard_of(launch.session, launch.session_project or launch.project, self._now)
@@ -255,7 +256,10 @@ class SqliteLedger(LedgerFile):
             self.db.execute(_DELIVERIES, (name, settlement.task, kind, settlement.verdict.state))
 
     def owes_sinks(self) -> bool:
-        """Return whether a notice waits to be delivered to a sink."""
+        """Return whether a notice waits to be delivered to a sink.
+
+        A sink is a receiver of notices that the user configured.
+        """
         return bool(self.select("SELECT 1 FROM delivery WHERE state = 'pending' LIMIT 1"))
 
     def get_ready_to_settle(self) -> None:
@@ -265,7 +269,7 @@ class SqliteLedger(LedgerFile):
         The other memory of the connection is freed.
         """
         cursor = self.db.cursor()
-        cursor.exec_trace = lambda *_: False  # called when a statement is compiled; False prevents the execution
+        cursor.exec_trace = lambda *_: False  # called when a statement is compiled; False prevents its execution
         for statement, cells in _SETTLEMENT:
             try:
                 cursor.execute(statement, (None,) * cells)
@@ -338,14 +342,20 @@ class SqliteLedger(LedgerFile):
         return self._tasks(_UNSETTLED, ())
 
     def running_of(self, origins: Sequence[int], tasks: Sequence[str] = ()) -> list[Task]:
-        """Return the unended tasks of the sessions and of `tasks`, oldest first."""
+        """Return the tasks that have not ended, oldest first.
+
+        Only tasks that the sessions `origins` launched, and tasks in `tasks`, are returned.
+        """
         inside = ", ".join(str(int(origin)) for origin in origins)
         named = ", ".join("?" * len(tasks))
         query = f"{_TASK} WHERE {_LIVE} AND (origin IN ({inside}) OR id IN ({named})) ORDER BY seq"
         return self._tasks(query, tuple(tasks))
 
     def running_in(self, project: str, origins: Sequence[int]) -> list[tuple[str, int | None]]:
-        """Return the ids and origins of the unended tasks of a project or of sessions."""
+        """Return the ids and launching sessions of tasks that have not ended.
+
+        Only tasks of a project, and tasks that the sessions `origins` launched, are returned.
+        """
         inside = ", ".join(str(int(origin)) for origin in origins)
         query = f"SELECT id, origin FROM task WHERE {_LIVE} AND (project = ? OR origin IN ({inside})) ORDER BY seq"
         return [(row[0], row[1]) for row in self.select(query, (rows.text(project),))]
@@ -371,7 +381,10 @@ class SqliteLedger(LedgerFile):
         )
 
     def undelivered(self, before: datetime) -> Sequence[NoticeRow]:
-        """Return the sessions' open notices from before a given time, oldest first."""
+        """Return the notices for sessions from before a given time, oldest first.
+
+        Acknowledged and dismissed notices are left out.
+        """
         found = self.select(_UNDELIVERED, (to_micros(before),))
         return [rows.notice_from(row) for row in found]
 

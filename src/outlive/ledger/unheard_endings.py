@@ -1,7 +1,7 @@
-"""The endings of a project that no open session receives.
+"""The ended tasks of a project whose notice no open session receives.
 
 A session is open until the session, or its client's process, is known to have ended. The next session that begins in
-the project gets a report of these endings.
+the project gets a report of these tasks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from outlive.ledger.sqlite import SqliteLedger
 
 _OPEN = "notice.state IN ('pending', 'claimed', 'presented')"
-# Only the newest attempt counts: after a retry, the end of the earlier attempt is not the ending of the task any more.
+# Only the newest attempt counts, because after a retry the task has not ended with the earlier attempt.
 _ENDINGS = """
     FROM notice JOIN task ON task.id = notice.task AND task.attempt = notice.attempt
     JOIN attempt ON attempt.task = notice.task AND attempt.number = notice.attempt
@@ -26,44 +26,57 @@ _ENDINGS = """
 
 
 class UnheardEnding(Value):
-    """A selection of a project's endings that may be reported to a new session."""
+    """A selection of a project's ended tasks to report to a new session."""
 
     project: str
     origins: tuple[int, ...]
-    """The sessions that no open session continues."""
+    """The sessions that launched the tasks, and that no open session continues."""
     kept: tuple[str, ...] = ()
-    """Tasks of the sessions in `origins` whose endings another open session receives. These tasks are left out."""
+    """Tasks of the sessions in `origins` that are left out.
+
+    Another open session receives their notices.
+    """
     claimers: tuple[str, ...] = ()
-    """Leases whose processes still run. Notices that are claimed for these leases are being delivered now."""
+    """Locks of running processes that are delivering some of the notices now."""
     others: tuple[int, ...] = ()
-    """Open sessions to which some of the endings were presented."""
+    """Open sessions to which some of the notices were presented."""
     only: tuple[int, ...] | None = None
-    """If given, only endings are selected that were presented to one of these sessions and not confirmed."""
+    """Sessions that may have missed notices which were presented to them.
+
+    If given, only tasks are selected whose notice was presented to one of these sessions and not confirmed.
+    """
 
 
 class UnheardEndings:
-    """The part of the ledger that finds endings that no open session receives."""
+    """The part of the ledger that finds ended tasks which no open session hears of."""
 
     def __init__(self, ledger: SqliteLedger) -> None:
         self._ledger = ledger
 
     def origins(self, project: str) -> list[int]:
-        """Return the sessions of a project with an ending that is not acknowledged."""
+        """Return the sessions of a project with a notice that is not acknowledged."""
         query = f"SELECT DISTINCT origin FROM notice WHERE project = ? AND {_OPEN}"
         return [row[0] for row in self._ledger.select(query, (rows.text(project),))]
 
     def told_to(self, project: str, origins: Collection[int]) -> list[int]:
-        """Return the sessions to which open notices of the given sessions were presented."""
+        """Return the sessions to which notices of the given sessions were presented.
+
+        Only notices that are not acknowledged or dismissed count. `origins` are the given sessions.
+        """
         return self._distinct("presented_to", project, origins)
 
     def claimers(self, project: str, origins: Collection[int]) -> list[str]:
-        """Return the leases in whose name open notices of the given sessions are claimed."""
+        """Return the locks of the processes that reserved notices of given sessions.
+
+        Only notices that are not acknowledged or dismissed count. `origins` are the given sessions.
+        """
         return self._distinct("claimer", project, origins)
 
     def shown(self, origins: Collection[int]) -> list[str]:
-        """Return these sessions' tasks that were shown to another session as running.
+        """Return tasks of given sessions of which another session was told.
 
-        Only tasks with an open notice are returned.
+        The other session was told that the task was running. Only tasks with a notice that is not acknowledged or
+        dismissed are returned.
         """
         query = f"""
             SELECT DISTINCT shown.task FROM shown JOIN notice ON notice.task = shown.task
@@ -71,14 +84,14 @@ class UnheardEndings:
         return [row[0] for row in self._ledger.select(query)]
 
     def count(self, unheard: UnheardEnding) -> tuple[int, int]:
-        """Return the number of selected endings, and how many tasks did not succeed."""
+        """Return how many tasks are selected, and how many of them did not succeed."""
         where, cells = _where(unheard)
         query = f"SELECT count(*), coalesce(sum(attempt.state <> 'succeeded'), 0) {_ENDINGS} AND {where}"
         ended, failed = self._ledger.select(query, cells)[0]
         return ended, failed
 
     def first(self, unheard: UnheardEnding, limit: int) -> list[str]:
-        """Return at most `limit` tasks of the selected endings.
+        """Return at most `limit` of the selected tasks.
 
         Tasks that did not succeed come before tasks that succeeded. Within each of these two groups, newer tasks come
         first.
@@ -90,7 +103,10 @@ class UnheardEndings:
         ]
 
     def claim(self, unheard: UnheardEnding, claimer: str) -> None:
-        """Claim all selected notices in the name of a valid lease."""
+        """Reserve all selected notices for one process, so that no other presents them.
+
+        `claimer` names the lock of the process.
+        """
         where, cells = _where(unheard)
         with self._ledger.write():
             self._ledger.db.execute(
@@ -105,7 +121,7 @@ class UnheardEndings:
 
 
 def _where(unheard: UnheardEnding) -> tuple[str, tuple[rows.Cell, ...]]:
-    """Return the SQL condition that selects the notices, and its cells."""
+    """Return the SQL condition that selects the notices, and its parameters."""
     where = f"""
         notice.project = ? AND {_OPEN} AND notice.origin IN ({_listed(unheard.origins)})
         AND notice.task NOT IN ({_places(unheard.kept)})

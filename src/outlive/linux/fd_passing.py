@@ -1,4 +1,4 @@
-"""The passing of file descriptors, with a note of bytes, through a socket."""
+"""The passing of file descriptors, together with some bytes, through a socket."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MOST = 32
 
 
 def give(channel: socket, note: bytes, descriptors: Sequence[int]) -> None:
-    """Send a note and descriptors through a socket. Raise OSError if sending fails.
+    """Send bytes and descriptors through a socket. Raise OSError if sending fails.
 
-    The descriptors stay open in this process.
+    `note` are the bytes. The descriptors stay open in this process.
     """
     numbers = b"".join(fd.to_bytes(_NUMBER, sys.byteorder) for fd in descriptors)
     channel.sendmsg([len(note).to_bytes(_HEAD, "big")], [(SOL_SOCKET, SCM_RIGHTS, numbers)], MSG_NOSIGNAL)
@@ -26,10 +26,10 @@ def give(channel: socket, note: bytes, descriptors: Sequence[int]) -> None:
 
 
 def take(channel: socket) -> tuple[bytes, list[int]] | None:
-    """Return the note and the descriptors that the other process sends.
+    """Return the bytes and the descriptors that the other process sends.
 
-    Waits until the note and the descriptors arrive. The caller must close the descriptors. Returns None if the other
-    end of the socket is closed, or if this process has too few free descriptors.
+    Waits until both arrive. The caller must close the descriptors. Returns None if the other end of the socket is
+    closed, or if this process has too few free descriptors.
     """
     try:
         head, rights, flags, _ = channel.recvmsg(_HEAD, CMSG_LEN(_NUMBER * _MOST), MSG_CMSG_CLOEXEC)

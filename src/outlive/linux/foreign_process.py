@@ -28,7 +28,10 @@ class ForeignProcess(Value):
     started_s: float
     """When the process was started, in seconds since the epoch."""
     output: str | None
-    """The regular file that receives standard output, or otherwise the one that receives standard error."""
+    """The regular file to which standard output goes, or else standard error.
+
+    None if neither goes to a regular file.
+    """
     output_fd: int | None
     output_size: int
     goes_to: str

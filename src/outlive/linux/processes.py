@@ -25,7 +25,10 @@ _MOST_DESCRIPTORS = 1 << 30  # larger than any descriptor number; the kernel clo
 
 
 def close_all_but(keep: tuple[int, ...]) -> None:
-    """Close all descriptors but 0 to 2, those in `keep`, and those of the code copy."""
+    """Close all descriptors except 0 to 2 and those in `keep`.
+
+    The descriptors of the copy of Outlive's code, from which a process may import, also stay open.
+    """
     # A process that uses a copy of Outlive's code has loaded `outlive.code_copy` already. A process without a copy has
     # no such descriptors, so this function does not import that module.
     copied = sys.modules.get("outlive.code_copy")
@@ -47,7 +50,8 @@ class Identity(Value):
 def identify(pid: int) -> Identity:
     """Return the identity of this process or of an unreaped child.
 
-    The kernel could give the pid of any other process to a new process while this function reads the facts.
+    The identity distinguishes the process from later ones with the same pid. For any other process, the kernel could
+    give the pid to a new process while this function reads the facts.
     """
     pidfd = os.pidfd_open(pid)
     try:
@@ -65,7 +69,7 @@ def identify(pid: int) -> Identity:
 def open_verified(identity: Identity) -> int | None:
     """Return a pidfd of the identified process, or None if the process is gone.
 
-    For a zombie, a pidfd is returned, too.
+    For a zombie, which is dead but not reaped, a pidfd is returned, too.
     """
     if identity.boot != boot_id() or identity.namespace != pid_namespace():
         return None
@@ -123,14 +127,17 @@ def has_executed(pid: int) -> bool | None:
 def open_marker() -> int:
     """Open a file that marks this process as one of Outlive's own processes.
 
-    A process with a task needs no marker, because the process has the task's record file open. An idle keeper, for
+    A process that runs an attempt needs no marker, because it has the attempt's record file open. An idle keeper, for
     example, has no record file open.
     """
     return os.memfd_create(_MARKER)
 
 
 def has_marker(opened: Iterable[str]) -> bool:
-    """Return whether a process's open files include the file of `open_marker`."""
+    """Return whether a process has the file open that marks Outlive's processes.
+
+    `opened` are the paths of all files that the process has open.
+    """
     return any(path.startswith(f"/memfd:{_MARKER}") for path in opened)
 
 

@@ -25,11 +25,11 @@ def watch_departures(
     processes: Iterable[int] = (),
     changes: Iterable[int | None] = (),
 ) -> int:
-    """Return a descriptor that becomes readable at the first departure or file change.
+    """Return a descriptor that becomes readable when a reader goes or a file changes.
 
-    `ends` are this process's ends of pipes, sockets and terminals. A departure happens when the opposite end is closed.
-    `inputs` are descriptors that are only read. A departure happens when no more input will come. `processes` are
-    pidfds, and `changes` are inotify descriptors. Regular files are left out, because they have no opposite end.
+    `ends` are this process's ends of pipes, sockets and terminals. A reader is gone when the opposite end is closed.
+    `inputs` are descriptors that are only read. Here the event is that no more input will come. `processes` are pidfds,
+    and `changes` are inotify descriptors. Regular files are left out, because they have no opposite end.
     """
     watch = epoll()
     # For `ends`, no event is requested: the kernel always reports a hang-up and an error.
@@ -48,7 +48,7 @@ def watch_departures(
 
 
 def has_departed(watch: int | None) -> bool:
-    """Return whether a watched reader is gone.
+    """Return whether a watched reader of the output is gone.
 
     Returns False if no reader is watched.
     """
@@ -56,7 +56,7 @@ def has_departed(watch: int | None) -> bool:
 
 
 def wait_for_departure(watch: int | None, seconds: float) -> bool:
-    """Wait at most `seconds` for a departure. Return whether a departure happened."""
+    """Wait at most `seconds` until the output's reader is gone. Return whether it is."""
     waiting = poll()
     if watch is not None:
         waiting.register(watch, POLLIN)

@@ -140,7 +140,7 @@ CHANGING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _LOAD, _EQUAL, _ANY_BIT, _ALLOW = 0x20, 0x15, 0x45, 0x7FFF0000
 _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
 _PR_SET_NO_NEW_PRIVS = 38
-_DECIDING = 4 | 8  # FAN_CLASS_CONTENT, FAN_CLASS_PRE_CONTENT: fanotify groups whose answers other processes wait for
+_DECIDING = 4 | 8  # FAN_CLASS_CONTENT, FAN_CLASS_PRE_CONTENT: groups that decide whether others may open files
 # Calls that are reported only for some arguments. A row has the number of the argument, the kind of test, and the
 # values for the test. An open is reported if it could change a file. Older 32-bit programs use one call, socketcall,
 # for all socket operations. Only its operations bind and connect are reported.
@@ -152,16 +152,23 @@ _ONLY: dict[str, tuple[int, int, tuple[int, ...]]] = {
     "prctl": (0, _EQUAL, (PR_SET_SECCOMP,)),
     "fanotify_init": (0, _ANY_BIT, (_DECIDING,)),
 }
-# The flags of the filter. NEW_LISTENER returns a listener. SPEC_ALLOW (4) does not change speculative execution. With
-# WAIT_KILLABLE_RECV (32, from Linux 5.19 on), only a fatal signal interrupts a call that was received.
+# The flags of the seccomp filter. NEW_LISTENER returns the descriptor that receives the calls. SPEC_ALLOW (4) does not
+# change speculative execution. With WAIT_KILLABLE_RECV (32, from Linux 5.19 on), only a fatal signal interrupts a call
+# that was received.
 _FLAGS, _FLAGS_BEFORE_5_19 = NEW_LISTENER | 4 | 32, NEW_LISTENER | 4
 _RECEIVE, _SEND, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
 _CONTINUE = 1
 _ANSWER, _FPROG = Struct("=QqiI"), Struct("@HQ")
 CALL = Struct("=QIIiIQ6Q")
-"""A received call: id, thread, flags, number, machine, instruction, six arguments."""
+"""A received system call, as the kernel writes it.
+
+The fields are id, thread, flags, number, machine, instruction and six arguments.
+"""
 OPENAT = Struct("=QI4xiI8x3Q")
-"""The fields of a received openat: id, thread, number, machine, directory, path, flags."""
+"""The fields that are read from a received openat call.
+
+These are id, thread, number, machine, directory, path and flags.
+"""
 _EMPTY = bytes(CALL.size)
 _assembled: dict[str, bytes] = {}
 
@@ -174,7 +181,7 @@ def is_known_machine() -> bool:
 
 
 def assemble(machine: str) -> bytes:
-    """Return the filter for a processor architecture, in the format of the kernel."""
+    """Return the seccomp filter for a processor architecture, in the kernel's format."""
     program = [INSTRUCTION.pack(_LOAD, 0, 0, _MACHINE_AT)]
     for which in _MACHINES[machine][1]:
         block = _block(CALLS[which])
@@ -185,9 +192,9 @@ def assemble(machine: str) -> bytes:
 
 
 def _block(calls: dict[str, int]) -> list[bytes]:
-    """Return the filter's instructions for one processor architecture.
+    """Return the seccomp filter's instructions for one processor architecture.
 
-    The last two instructions allow a call or report it.
+    `calls` are the system calls to report. The last two instructions allow a call or report it.
     """
     sometimes = [(calls[name], *test) for name, test in _ONLY.items() if name in calls]
     always = [number for name, number in calls.items() if name not in _ONLY]
@@ -208,7 +215,10 @@ def _block(calls: dict[str, int]) -> list[bytes]:
 
 
 def prepare_filter() -> bytes:
-    """Return the filter. It is assembled only once, and forked processes inherit it."""
+    """Return the seccomp filter of this machine.
+
+    It is assembled only once, and forked processes inherit it.
+    """
     machine = os.uname().machine
     if machine not in _assembled:
         _assembled[machine] = assemble(machine)
@@ -216,10 +226,11 @@ def prepare_filter() -> bytes:
 
 
 def install(*, keep_privileges: bool) -> int | None:
-    """Install the filter in this process and all its descendants.
+    """Install the seccomp filter in this process and all its descendants.
 
-    Returns the listener, or None if the kernel refuses the filter. Unless `keep_privileges` is set, no exec can gain
-    privileges afterwards. The kernel requires this from a process without CAP_SYS_ADMIN.
+    Returns the listener, the descriptor that receives the reported calls, or None if the kernel refuses the filter.
+    Unless `keep_privileges` is set, no exec can gain privileges afterwards. The kernel requires this from a process
+    without CAP_SYS_ADMIN.
     """
     machine = os.uname().machine
     program = prepare_filter()
@@ -239,7 +250,8 @@ def install(*, keep_privileges: bool) -> int | None:
 def wake_on_same_processor(listener: int) -> None:
     """Let the calling and the answering process share a processor (from Linux 6.6 on).
 
-    No time is lost, because each of the two processes sleeps while the other one runs.
+    `listener` is the descriptor that receives the calls. No time is lost, because each of the two processes sleeps
+    while the other one runs.
     """
     try:
         ioctl(listener, _SET_FLAGS, 1)
@@ -248,7 +260,7 @@ def wake_on_same_processor(listener: int) -> None:
 
 
 def receive(listener: int, page: mmap) -> None:
-    """Wait for the next call, which the kernel writes into the shared page.
+    """Wait for the next reported call, which the kernel writes into the shared page.
 
     The kernel writes the call into the page before any code of this process runs. So if this process dies, the other
     process that shares the page can still answer the call.
@@ -258,12 +270,15 @@ def receive(listener: int, page: mmap) -> None:
 
 
 def received(page: mmap) -> int:
-    """Return the id of the call in the page, or 0 if the page has no call."""
+    """Return the id of the system call in the shared page, or 0 if there is none."""
     return int.from_bytes(page[:8], "little")
 
 
 def let_continue(listener: int, call: int) -> bool:
-    """Let a call happen. Return False if the calling process is gone."""
+    """Let a reported system call happen. Return False if the calling process is gone.
+
+    `call` is the id of the system call.
+    """
     # A bytearray is faster than bytes: for a buffer that cannot be written to, `ioctl` first makes an exception and
     # discards it.
     answer = bytearray(_ANSWER.pack(call, 0, 0, _CONTINUE))

@@ -30,28 +30,33 @@ _PAGE = 4096
 _REFUSED = b"n"
 _TAKEN = b"t"
 PROMISED, NOT_PROMISED = b"p", b"n"
-"""The two messages that say whether the sender has a thread that answers calls.
+"""The two messages that say whether a process has a thread that answers calls.
 
-Without this thread, calls would hang, so no filter is installed.
+Without this thread, observed system calls would hang. So no seccomp filter is installed then.
 """
 _UNOBSERVED = "its keeper died: later changes were not observed"
 _UNWRITTEN_AT, _UNWRITTEN_SIZE = 2048, 8
-"""In the page, the offset and size of the time of the keeper's first observation that is not written yet."""
+"""Where the shared page has the time of the first observation not yet written.
+
+The values are an offset and a size. The keeper sets this time.
+"""
 _WRITING_TAKES_MS = 5
 _DESCRIPTORS = ("_journal", "_page", "_keeper", "_to_keeper", "_witness", "_to_witness", "_is_taken", "_taken")
 
 
 class SharedListener:
-    """The channels and the memory page through which a listener is shared.
+    """The means by which keeper and witness share the listener of system calls.
 
-    The channels and the page are made before the witness is forked.
+    The listener is the descriptor from which the calls are read. The channels and the memory page are made before the
+    witness is forked.
     """
 
     def __init__(self, journal: int, wall: int, *, keep_privileges: bool) -> None:
-        """Open the page and the channels.
+        """Open the shared memory page and the channels to the keeper and the witness.
 
         `journal` is the open file in which observed changes are recorded. The witness records the end of the
-        observation in this file. `wall` is the difference between the journal's clock and the monotonic clock.
+        observation in this file. `wall` is the difference between the clock of this file and the monotonic clock.
+        `keep_privileges` means that the command must still be able to gain privileges when it executes programs.
         """
         self._journal, self._wall = journal, wall
         self.keep_privileges = keep_privileges
@@ -69,8 +74,8 @@ class SharedListener:
     def _channel(self) -> tuple[int, int]:
         """Open a channel for the listener, or for the number of its descriptor.
 
-        The number is enough if a process may copy a descriptor of another process. Returns the reading end and the
-        writing end.
+        The listener receives the observed system calls. The number is enough if a process may copy a descriptor of
+        another process. Returns the reading end and the writing end.
         """
         if not self._sends:
             return os.pipe()
@@ -80,18 +85,18 @@ class SharedListener:
         return reading.detach(), writing.detach()
 
     def page(self) -> mmap:
-        """Map the shared page into which calls are received."""
+        """Map the shared memory page into which system calls are received."""
         from mmap import mmap  # noqa: PLC0415
 
         return mmap(self._page, _PAGE)
 
     def open(self, parent: int, keeper: int | None = None) -> int | None:
-        """Install the filter, if the keeper and the witness both promise to answer.
+        """Install the seccomp filter, if keeper and witness both promise to answer calls.
 
-        The command-to-be, which is a child of `parent`, calls this function. The keeper's promise comes through the
-        descriptor `keeper`. Returns the listener of the command-to-be, or None if the command-to-be is not observed.
-        From now on, the kernel kills the command-to-be if its parent dies. Otherwise, a reported call that no process
-        answers would block the command-to-be forever. `let_go` ends this rule before the exec.
+        The process that will execute the command calls this function. It is a child of `parent`. The keeper's promise
+        comes through the descriptor `keeper`. Returns the descriptor that receives the reported calls, or None if the
+        command is not observed. From now on, the kernel kills this process if its parent dies. Otherwise, a reported
+        call that no process answers would block it forever. `let_go` ends this rule before the exec.
         """
         from outlive.linux.seccomp import install  # noqa: PLC0415 - this import costs nothing, because the witness has loaded the module already
 
@@ -117,11 +122,11 @@ class SharedListener:
 
     @staticmethod
     def let_go(listener: int | None) -> None:
-        """Close the command-to-be's own listener, right before its exec.
+        """Close this process's own copy of the listener, right before its exec.
 
-        If the keeper and the witness have died, a reported call must fail and not wait. A reported call fails if no
-        process has the listener open. If the command-to-be kept its own listener open, its exec would wait forever for
-        an answer. `let_go` also ends the rule that the kernel kills the command-to-be when its parent dies.
+        The listener is the descriptor that receives the observed system calls. If the keeper and the witness have died,
+        an observed call must fail and not wait. It fails only if no process has the listener open. `let_go` also ends
+        the rule that the kernel kills this process when its parent dies.
         """
         if listener is not None:
             os.close(listener)
@@ -130,8 +135,9 @@ class SharedListener:
     def of_keeper(self, command: int) -> int | None:
         """Return the keeper's copy of the listener, or None if no filter is installed.
 
-        The keeper calls this function. Raises OSError if the keeper cannot get the listener. Then the witness must
-        answer the calls.
+        The listener is the descriptor that receives the observed system calls. The keeper calls this function. Raises
+        OSError if the keeper cannot get the listener. Then the witness must answer the calls. `command` is the pid of
+        the process that will execute the command.
         """
         for unused in (self._to_keeper, self._witness, self._to_witness, self._is_taken):
             os.close(unused)
@@ -140,24 +146,27 @@ class SharedListener:
         return self._listener_from(self._keeper, command)
 
     def as_parts(self) -> tuple[dict[str, int], tuple[int, ...]]:
-        """Return the facts and descriptors from which another process rebuilds the object."""
+        """Return values and descriptors from which another process rebuilds the object."""
         facts = {"_wall": self._wall, "keep_privileges": self.keep_privileges, "_sends": self._sends}
         return facts, tuple(getattr(self, name) for name in _DESCRIPTORS)
 
     @classmethod
     def from_parts(cls, facts: dict[str, int], descriptors: Sequence[int]) -> SharedListener:
-        """Build the object from the parts that `as_parts` returned in another process."""
+        """Build the object from the values and descriptors that `as_parts` returned.
+
+        `as_parts` was called in another process.
+        """
         shared_listener = cls.__new__(cls)
         shared_listener.__dict__.update(facts, **dict(zip(_DESCRIPTORS, descriptors, strict=True)))
         return shared_listener
 
     def stand_in(self, keeper: int) -> ListenerFallback:
-        """Return the fallback, which answers calls after the keeper has died.
+        """Return the object that answers system calls after the keeper has died.
 
-        The witness calls this function before it forks the command-to-be. The pipe `keeper` hangs up when the keeper
-        dies.
+        The witness calls this function before it forks the process that will execute the command. The pipe `keeper`
+        hangs up when the keeper dies.
         """
-        import outlive.linux.seccomp  # noqa: F401, PLC0415 - loaded before the fork, because the command-to-be inherits loaded modules
+        import outlive.linux.seccomp  # noqa: F401, PLC0415 - loaded before the fork, because the process that will execute the command inherits it
 
         os.close(self._keeper)
         return ListenerFallback(self, keeper)
@@ -177,10 +186,10 @@ class SharedListener:
         return int.from_bytes(os.pread(self._page, _UNWRITTEN_SIZE, _UNWRITTEN_AT), "little")
 
     def note_taking_over(self) -> None:
-        """Write into the journal that calls are no longer observed.
+        """Write into the file of observed changes that calls are no longer observed.
 
-        The witness calls this function. If the dead keeper lost observations, the line in the journal has the time of
-        the first lost observation.
+        The witness calls this function. If the dead keeper lost observations, the line in the file has the time of the
+        first lost observation.
         """
         at = self.unwritten_since() or (self._wall + time.monotonic_ns()) // 1000
         try:
@@ -193,22 +202,23 @@ class SharedListener:
     def take(self, command: int) -> int | None:
         """Return the witness's copy of the listener, or None if there is no copy.
 
-        The command-to-be waits until this function returns.
+        The listener is the descriptor that receives the observed system calls. The process `command`, which will
+        execute the command, waits until this function returns.
         """
         for unused in (self._to_keeper, self._to_witness, self._is_taken):
             os.close(unused)
         try:
             return self._listener_from(self._witness, command)
         except OSError:
-            return None  # without the listener, the witness cannot answer for the keeper
+            return None  # without the listener, the witness cannot answer system calls for the keeper
         finally:
             self.acknowledge()
 
     def _listener_from(self, channel: int, command: int) -> int | None:
-        """Return a copy of the command-to-be's listener.
+        """Return a copy of the listener that the process `command` has made.
 
-        Returns None if the command-to-be has no listener, or has died. Raises OSError if there is a listener, but this
-        process cannot get a copy of the listener.
+        The listener is the descriptor that receives this process's system calls. Returns None if the process has no
+        listener, or has died. Raises OSError if there is a listener, but it cannot be copied.
         """
         if self._sends:
             has_one, listener = _receive_from(channel)
@@ -224,11 +234,11 @@ class SharedListener:
         return listener
 
     def promise(self) -> None:
-        """Promise, in the witness, to answer calls if the keeper dies."""
+        """Promise, in the witness, to answer system calls if the keeper dies."""
         self._tell(PROMISED)
 
     def acknowledge(self) -> None:
-        """Let the command-to-be continue."""
+        """Let the process that will execute the command continue."""
         self._tell(_TAKEN)
         if self._taken is not None:
             os.close(self._taken)
@@ -244,7 +254,7 @@ class SharedListener:
 
 
 class ListenerFallback:
-    """The witness's thread that answers every call after the keeper's death."""
+    """The witness's thread that answers every system call after the keeper's death."""
 
     def __init__(self, shared_listener: SharedListener, keeper: int) -> None:
         from _thread import allocate_lock  # noqa: PLC0415
@@ -254,20 +264,23 @@ class ListenerFallback:
         self._done = allocate_lock()
 
     def begin(self, command: int) -> None:
-        """Start the thread. Promise to answer calls only if the thread has started."""
+        """Start the thread. Promise to answer system calls only if it has started.
+
+        `command` is the pid of the process that will execute the command.
+        """
         from _thread import start_new_thread  # noqa: PLC0415
 
         self._done.acquire()
         try:
             start_new_thread(self._stand_in, (command,))
-        except RuntimeError:  # the limit on processes allows no new thread; without the promise, no filter is installed
+        except RuntimeError:  # there may be no further thread, so no promise is made and no call is observed
             self._shared_listener.acknowledge()
             self._done.release()
         else:
             self._shared_listener.promise()
 
     def wait(self) -> None:
-        """Wait until the last filtered process has exited."""
+        """Wait until the last observed process has exited."""
         self._done.acquire()
 
     def _stand_in(self, command: int) -> None:
@@ -289,8 +302,8 @@ class ListenerFallback:
             if ready.get(listener, 0) & POLLHUP:
                 is_over = True
                 waiting.unregister(listener)
-            # After the last filtered process, wait until the keeper has written its last observations. If the keeper
-            # dies before, these observations are missing in the journal.
+            # After the last observed process has exited, wait until the keeper has written its last observations. If
+            # the keeper dies before, these observations are missing in the file of observed changes.
             if is_over and not self._shared_listener.unwritten_since():
                 return
         self._shared_listener.note_taking_over()
@@ -299,7 +312,10 @@ class ListenerFallback:
 
 
 def let_continue_what_waits(listener: int, page: mmap) -> None:
-    """Let the last call and every later call continue after the keeper has died."""
+    """Let the last system call and every later one continue, after the keeper's death.
+
+    `page` contains the last call that the keeper received.
+    """
     from outlive.linux.seccomp import let_continue, received  # noqa: PLC0415 - this import costs nothing, because this process has loaded the module already
 
     # If the last received call was answered already, a second answer has no effect. If the call was not answered, only
@@ -309,7 +325,7 @@ def let_continue_what_waits(listener: int, page: mmap) -> None:
 
 
 def answer_all(listener: int, page: mmap) -> None:
-    """Let every call continue until the last filtered process has exited."""
+    """Let every system call continue until the last observed process has exited."""
     from outlive.linux.seccomp import let_continue, receive, received  # noqa: PLC0415 - this import costs nothing, because this process has loaded the module already
 
     waiting = poll()
@@ -326,9 +342,9 @@ def answer_all(listener: int, page: mmap) -> None:
 
 
 def _may_ask(command: int) -> bool:
-    """Return whether the command-to-be may be alive.
+    """Return whether the process that will execute the command may be alive.
 
-    Returns True if the pid of the command-to-be is unknown.
+    Returns True if its pid is unknown.
     """
     fields = stat_fields(command) if command else None
     return not command or (fields is not None and fields[0] not in b"ZX")
@@ -358,6 +374,6 @@ def _receive_from(channel: int) -> tuple[bool, int | None]:
 
     through = socket(fileno=channel)
     if through.recv(1, MSG_PEEK) in (b"", _REFUSED):
-        return False, None  # the command-to-be has no listener, or is dead
+        return False, None  # the process that will execute the command has no listener, or is dead
     taken = take(through)
     return True, None if taken is None else taken[1][0]

@@ -86,7 +86,7 @@ class _StatxAnswer(Array):  # type: ignore[type-arg]
 
 
 class _Call(CFuncPtr):
-    """A function of the C library that sets errno."""
+    """A function of the C library that sets errno, which reports an error."""
 
     _flags_ = 1 | 8  # FUNCFLAG_CDECL, and FUNCFLAG_USE_ERRNO, which stores errno for `get_errno`
     _restype_ = _Long
@@ -178,7 +178,7 @@ def has_limited_cpu_time() -> bool:
 def confinement() -> str:
     """Return this process's no_new_privs flag and seccomp filters as one string.
 
-    Two processes with different strings are confined in different ways.
+    Two processes with different strings are restricted in different ways.
     """
     wanted = (b"NoNewPrivs:", b"Seccomp:", b"Seccomp_filters:")
     found = [line.split()[1] for line in read_small("/proc/self/status").splitlines() if line.startswith(wanted)]
@@ -205,9 +205,9 @@ def open_straight(path: bytes) -> int:
 
 
 def open_within(root: int, path: bytes) -> int:
-    """Open a directory as seen from the root directory `root`.
+    """Open a directory below `root`, which counts as the root directory.
 
-    Returns the descriptor, or the negative errno.
+    Neither `..` nor a symbolic link leads out of `root`. Returns the descriptor, or the negative errno.
     """
     found = int(_syscall_with_errno(_OPENAT2, _Long(root), path, _WITHIN, _HOW_SIZE))
     return found if found >= 0 else -get_errno()
@@ -247,7 +247,7 @@ def born_at(path: bytes) -> int:
 
 
 def file_system_magic(path: str) -> int:
-    """Return the type number of a path's file system, as in statfs(2)."""
+    """Return the number of a path's file system type, as in statfs(2)."""
     import ctypes  # noqa: PLC0415 - `ctypes` is slow to import, and this function is called once per boot
 
     buffer = ctypes.create_string_buffer(256)
@@ -274,13 +274,18 @@ def watch_modifications(path: str) -> int | None:
     return fd
 
 
-def drain(watch: int) -> None:
-    """Read all pending events, so that only a later write makes `watch` readable."""
+def drain(watch: int) -> bool:
+    """Read all pending events, so that only a later write makes `watch` readable.
+
+    `watch` is a descriptor from `watch_modifications`. Returns whether there was an event.
+    """
+    was_pending = False
     try:
         while os.read(watch, 1 << 16):
-            pass
+            was_pending = True
     except BlockingIOError:
         pass
+    return was_pending
 
 
 def _checked(result: int) -> int:

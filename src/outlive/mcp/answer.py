@@ -1,6 +1,7 @@
-"""The answer of a tool: text for the model, and the JSON that `--json` prints.
+"""The result of a tool: text for the model, and the JSON that `--json` prints.
 
-Text that comes from a task is put between two lines with a nonce that the task cannot guess.
+Text that comes from a task is put between two lines with a random word that the task cannot guess. So the model sees
+which text is not from Outlive.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from outlive.domain.text.sanitize import one_line, shown, visible
 from outlive.domain.text.units import show_duration, show_size
 from outlive.domain.timestamps import timedelta
 from outlive.domain.value import Value
+from outlive.service.clock import utc_now
 from outlive.service.notices.compose import new_mark
 from outlive.service.tasks.read import output_view
+from outlive.service.tasks.task_document import task_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,16 +34,16 @@ _TAIL_LINES = 20
 
 
 class Answer(Value):
-    """The answer of a tool, as text and as a JSON document."""
+    """The result of a tool, as text and as a JSON document."""
 
     text: str
     document: Mapping[str, Any]
     is_error: bool = False
 
     def result(self, *, with_document: bool) -> types.CallToolResult:
-        """Return the answer as the protocol's result of a tool call.
+        """Return the result in the form that the MCP protocol requires.
 
-        `with_document` decides whether the result contains the JSON document.
+        `with_document` decides whether it contains the JSON document, too.
         """
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=harmless(self.text))],
@@ -49,8 +52,13 @@ class Answer(Value):
         )
 
 
+def task_answer(home: Home, task: Task, text: str) -> Answer:
+    """Return an answer about one task, with the JSON document of the task."""
+    return Answer(text=text, document=task_document(home, task, utc_now()))
+
+
 def error_answer(error: OutliveError) -> Answer:
-    """Return an error as an answer that states the fact, and then a hint."""
+    """Return an error as the result of a tool: first the fact, and then a hint."""
     fact, hint = (" ".join(shown(text).split("\n")) for text in (error.message, error.hint))
     return Answer(
         text=f"outlive: {fact}\nhint: {hint}",
@@ -60,15 +68,15 @@ def error_answer(error: OutliveError) -> Answer:
 
 
 def framed(head: str, lines: Sequence[str]) -> str:
-    """Return `head`, followed by lines in a frame that marks them as text of tasks.
+    """Return `head`, and then lines between marks that show that a task wrote them.
 
-    Without lines, there is no frame.
+    Without lines, there are no marks.
     """
     return frame(new_mark(), head, lines) if lines else head
 
 
 def task_line(task: Task, now: datetime, what: str | None = None) -> str:
-    """Return one line about a task; `what` replaces its description or command."""
+    """Return one line about a task. `what` replaces the task's description or command."""
     attempt, launch = task.current, task.launch
     seconds = duration_s(attempt, now)
     span = "" if seconds is None else show_duration(timedelta(seconds=seconds))
@@ -81,7 +89,7 @@ def task_line(task: Task, now: datetime, what: str | None = None) -> str:
 def tail_lines(home: Home, task: Task, most: int = _TAIL_LINES) -> list[str]:
     """Return the last lines of a task's output.
 
-    If output was dropped, a line with its size comes first.
+    If a part of the output was dropped, the first line says how much.
     """
     output = output_view(home, task)
     lines = [f"  | {line}" for line in output.tail.splitlines()[-most:]]
@@ -91,11 +99,11 @@ def tail_lines(home: Home, task: Task, most: int = _TAIL_LINES) -> list[str]:
 
 
 def harmless(value: Any) -> Any:
-    """Return a JSON value with all of its strings changed by `visible`.
+    """Return a JSON value in which all strings are safe to show to a model.
 
-    `visible` escapes invisible characters and makes tags harmless. This is needed because a client may show the JSON
-    document to its model. Bytes that are not UTF-8 are escaped too, because JSON in this protocol must not have lone
-    surrogates.
+    A client may show the JSON document to its model. So invisible characters are escaped and tags are made harmless.
+    Bytes that are not UTF-8 are escaped, too, because JSON in this protocol must not contain halves of characters (lone
+    surrogates).
     """
     if isinstance(value, str):
         return visible(value)

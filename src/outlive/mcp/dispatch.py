@@ -1,4 +1,4 @@
-"""The dispatcher of tool calls, which checks each call and runs it in a thread."""
+"""The calling of MCP tools: each call is checked, and runs in a thread."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Dispatcher:
-    """The dispatcher of one server's tool calls."""
+    """The part of an MCP server that receives the calls of tools and runs them."""
 
     def __init__(self, home: Home, environ: Mapping[str, str], callers: Callers, tools: Sequence[Tool]) -> None:
         self._home = home
@@ -45,18 +45,18 @@ class Dispatcher:
         self.tools = {tool.name: tool for tool in tools}
 
     async def call_of(self, ctx: ServerRequestContext[Any, Any]) -> Call:
-        """Return a `Call` for the caller of a request."""
+        """Return a description of a tool call: its caller, and the state directory."""
         return await self._call(await self._callers.of(ctx))
 
     async def _call(self, caller: Caller) -> Call:
         if caller.session is None and caller.process is not None:
-            # The client does not name its session, but the client's hooks may have recorded the session.
+            # The client does not name its session. But its hooks may have recorded which session this process has.
             found = await cross(session_of_process, self._home, caller.process, caller.project)
             caller = caller.but(session=found)
         if caller.session is None:
             caller = caller.but(session=caller.task_session)
         if caller.session is not None:
-            # A client names its session when it starts this server. Since then, it may have begun another session.
+            # The client named its session when it started this server. It may have begun another session since then.
             caller = caller.but(session=await cross(successor, self._home, caller.session, caller.project))
         return Call(home=self._home, caller=caller, environ=self._environ)
 
@@ -69,15 +69,15 @@ class Dispatcher:
         return answer
 
     async def list_tools(self, _: object, __: object) -> types.ListToolsResult:
-        """Answer `tools/list`."""
+        """Reply to the request `tools/list`."""
         return types.ListToolsResult(tools=[tool.definition() for tool in self.tools.values()])
 
     async def call_tool(
         self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> HandlerResult:
-        """Answer `tools/call`. An error of the tool is returned as an answer.
+        """Reply to the request `tools/call`. An error of the tool is a normal reply.
 
-        Raises `MCPError` if no tool has the requested name.
+        Raises `MCPError` if there is no tool with the requested name.
         """
         tool = self.tools.get(params.name)
         if tool is None:
@@ -89,13 +89,13 @@ class Dispatcher:
             if wants_task:
                 return await self._extension.begin(call, tool, given)
             answer = await cross(tool.act, call, given, patient=tool.name if tool.is_patient else None)
-        except Exception as error:  # noqa: BLE001 - the client must get an answer, even after a defect of Outlive
+        except Exception as error:  # noqa: BLE001 - the client must get a reply, even if Outlive has a bug
             answer = error_answer(as_ours(error))
         return with_restored(answer).result(with_document=caller.wants_documents)
 
 
 def as_ours(error: Exception) -> OutliveError:
-    """Return an `OutliveError` for any error, so that every error has a hint."""
+    """Return any error as an `OutliveError`, so that each error has a hint."""
     if isinstance(error, OutliveError):
         return error
     if isinstance(error, OSError):

@@ -1,7 +1,7 @@
 """The MCP server over HTTP, only on loopback and only for callers with the token.
 
-A web page in a browser can reach loopback, even under the page's own host name. So the headers Host and Origin must
-name this server. Every user of this machine can reach loopback too, so a caller needs the token.
+A web page in a browser can send requests to loopback, even under the page's own host name. So the headers Host and
+Origin must name this server. Other users of this machine can also reach loopback, so a caller needs the token.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 ADDRESS = "127.0.0.1"
 PATH = "/mcp"
-TOKEN_VARIABLE = "OUTLIVE_MCP_TOKEN"  # noqa: S105 - the variable's name, not the token
+TOKEN_VARIABLE = "OUTLIVE_MCP_TOKEN"  # noqa: S105 - this is the name of the variable, and not the token itself
 _SHORTEST_TOKEN = 16
 
 
 def listen(port: int) -> socket.socket:
-    """Return a socket that listens on this port of loopback, or on a free port for 0."""
+    """Return a socket that listens on a port of loopback. Port 0 means any free port."""
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((ADDRESS, port))
-        found.listen()  # from now on the kernel queues connections instead of refusing them
+        found.listen()  # from now on, the kernel lets callers wait instead of refusing them
     except OSError as error:
         found.close()
         raise Unavailable(
@@ -49,15 +49,15 @@ def listen(port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """Return the URL of the server that listens on this socket."""
+    """Return the URL of the MCP server that listens on a socket."""
     return f"http://{ADDRESS}:{listening.getsockname()[1]}{PATH}"
 
 
 def take_token(home: Home, environ: MutableMapping[str, str]) -> str:
     """Return the token that callers must send, and remove it from the environment.
 
-    The token comes from the environment, or otherwise from a file in the state directory. The token is removed from the
-    environment, because otherwise each task would inherit it.
+    It comes from the environment, or otherwise from a file in the state directory. If it stayed in the environment,
+    each task would inherit it.
     """
     given = environ.pop(TOKEN_VARIABLE, None)
     if given is not None and len(given) < _SHORTEST_TOKEN:
@@ -69,21 +69,21 @@ def take_token(home: Home, environ: MutableMapping[str, str]) -> str:
 
 
 def build_app(server: Server[Any], port: int, token: str) -> ASGIApp:
-    """Return the server's app, which first checks host, origin and token."""
+    """Return the ASGI app of the server, which first checks host, origin and token."""
     names = [f"{name}:{port}" for name in (ADDRESS, "localhost")]
     security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
     return Guard(server.streamable_http_app(streamable_http_path=PATH, transport_security=security), token)
 
 
 class Guard:
-    """The check that a request has the token."""
+    """An ASGI app that checks whether a request has the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on to the server, or answer it with 401."""
+        """Pass a request with the token on to the server. Refuse others with status 401."""
         if scope["type"] == "http" and not self._is_known(Headers(scope=scope)):
             refused = JSONResponse(
                 {"error": "a bearer token is needed"}, status_code=401, headers={"WWW-Authenticate": "Bearer"}

@@ -1,6 +1,6 @@
-"""Error answers for lines that are not valid messages.
+"""Error replies to lines that are not valid messages.
 
-The MCP SDK drops a line with a lone surrogate (an escape for half of a character) and sends no answer. Without this
+The MCP SDK ignores a line with a lone surrogate (an escape for half of a character) and sends no reply. Without this
 module, the client would wait until its timeout.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Answering:
-    """The stream of a client's messages, which answers invalid messages with an error."""
+    """The stream of a client's messages. It replies to an invalid one with an error."""
 
     def __init__(self, reads: ReadStream[SessionMessage | Exception], writes: WriteStream[SessionMessage]) -> None:
         self._reads = reads
@@ -32,17 +32,17 @@ class Answering:
 
     @property
     def last_context(self) -> Any:
-        """The context of the sender. The MCP SDK reads this attribute."""
+        """The context in which the message was sent. The MCP SDK reads this attribute."""
         return getattr(self._reads, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
-        """Return the next valid message."""
+        """Return the next message of the client that is valid."""
         while isinstance(found := await self._reads.receive(), ValidationError):
             await self._writes.send(SessionMessage(refusal_of(found)))
         return found
 
     async def aclose(self) -> None:
-        """Close the stream."""
+        """Close the stream of messages."""
         await self._reads.aclose()
 
     def __aiter__(self) -> Self:
@@ -62,7 +62,7 @@ class Answering:
 
 
 def refusal_of(error: ValidationError) -> types.JSONRPCError:
-    """Return the error answer for a line that is not a valid message."""
+    """Return the error reply to a line that is not a valid message."""
     first = error.errors(include_url=False)[0]
     if first["type"] != "json_invalid":
         found = types.ErrorData(code=INVALID_REQUEST, message="Invalid Request: neither a request nor an answer")
@@ -73,7 +73,7 @@ def refusal_of(error: ValidationError) -> types.JSONRPCError:
 
 
 def _id_in(line: object) -> str | int | None:
-    """Return the id of a request that the MCP SDK cannot read, or None if absent."""
+    """Return the id of a request that the MCP SDK cannot read, or None without an id."""
     try:
         message = json.loads(line) if isinstance(line, str) else None
     except (ValueError, RecursionError):

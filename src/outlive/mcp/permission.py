@@ -1,8 +1,9 @@
-"""The check whether the tool `run` may launch a task.
+"""The check whether the MCP tool `run` may launch a task.
 
-A client runs its shell in a sandbox or under rules, but starts this server outside of them. So `run` launches a task
-only if the shell is known to be neither sandboxed nor restricted, or if the user has allowed launches. `outlive run` in
-the shell always works, and the task then has exactly the rights of the shell.
+A client runs its shell in a sandbox or under rules, but starts this server outside of them. So a task of this server
+could have more rights than the shell. Therefore `run` launches a task only if the shell is known to be unrestricted, or
+if the user has allowed launches. The command `outlive run` in the shell always works, and gives the task the rights of
+the shell.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
 
 SWITCH = "OUTLIVE_MCP_RUN"
 _CLAUDE = "claude-code"
-# Matches the key for denied tools in an agent's file. The captured group is the rest of the key's line with the
-# indented lines below.
+# Matches the field with denied tools in the file that describes an agent. The captured group is the rest of its line
+# and the indented lines below it.
 _DENIED = re.compile(r"""^["']?disallowed-?tools["']?\s*:(.*(?:\n[ \t-].*)*)""", re.IGNORECASE | re.MULTILINE)
 
 
 class RunRefused(UserError):
-    """The error for a launch that could have more rights than the client's shell."""
+    """The error for a task that could have more rights than the client's shell."""
 
     code = "run_refused"
 
@@ -36,7 +37,7 @@ class RunRefused(UserError):
 def check_may_run(caller: Caller, environ: Mapping[str, str]) -> None:
     """Raise `RunRefused` if a task could get more rights than the client's shell has.
 
-    If the user has set OUTLIVE_MCP_RUN in the server's environment, this value alone decides.
+    If OUTLIVE_MCP_RUN is set in the server's environment, only this variable decides.
     """
     switch = environ.get(SWITCH, "").lower()
     if switch == "on":
@@ -61,11 +62,11 @@ def why_not(caller: Caller, environ: Mapping[str, str]) -> str | None:
 
 
 def _why_not_claude(caller: Caller, environ: Mapping[str, str]) -> str | None:
-    """Return why Claude Code's shell may be restricted, or None if it is unrestricted.
+    """Return why Claude Code's shell may be restricted, or None if it is not.
 
-    Claude Code asks the user before it calls this server's tools, as before it uses its shell. So these questions are
-    no reason to refuse a launch. Other restrictions are on Claude Code's command line, in its settings and in the files
-    of its agents.
+    Claude Code asks the user before it calls a tool of this server, just as before it uses its shell. So this question
+    is no restriction. Others are on Claude Code's command line, in its settings and in the files that describe its
+    agents.
     """
     client = None if caller.process is None else client_above(caller.process)
     if client is None:
@@ -89,10 +90,10 @@ def _why_not_claude(caller: Caller, environ: Mapping[str, str]) -> str | None:
 
 
 def _why_not_its_agents(caller: Caller, environ: Mapping[str, str]) -> str | None:
-    """Return why a launch is refused if an agent without a shell may be calling.
+    """Return why a launch is refused if an agent without a shell may be the caller.
 
-    Returns None if every agent has the shell. Claude Code does not say which of its agents calls. An agent with a list
-    of allowed tools needs no check, because it can call this server only if the list has this server's tools.
+    Returns None if every agent has a shell. Claude Code does not say which of its agents calls. An agent with a list of
+    allowed tools needs no check, because it can call this server only if the list names the server's tools.
     """
     for path in agent_files(environ, caller.directory):
         try:
@@ -106,7 +107,7 @@ def _why_not_its_agents(caller: Caller, environ: Mapping[str, str]) -> str | Non
 
 
 def _is_denied_the_shell(agent: str) -> bool:
-    """Return whether the header of an agent's file denies the agent the shell."""
+    """Return whether an agent's description denies the agent the shell."""
     head = agent.partition("\n---")[0]
     denied = (tool for block in _DENIED.findall(head) for tool in re.findall(r"[\w*?]+", block))
     return any(fnmatchcase("Bash", tool) for tool in denied)

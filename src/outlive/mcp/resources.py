@@ -1,4 +1,4 @@
-"""The MCP resources: the output of each task of the caller's project."""
+"""The resources of the MCP server: the output of each task of a project."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ _PREFIX, _SUFFIX = "outlive://task/", "/output"
 _TEXT = "text/plain"
 _LISTED = 50
 _MOST = 64 << 10
-_NOT_FOUND_ONCE = -32002  # the error code for an unknown resource up to the revision 2025-11-25
+_NOT_FOUND_ONCE = -32002  # up to the revision 2025-11-25, the protocol had this code for an unknown resource
 
 
 class Resources:
-    """The outputs of tasks as resources of one server."""
+    """The MCP server's methods for resources. A resource is the output of a task."""
 
     def __init__(self, desk: Dispatcher) -> None:
         self._desk = desk
         self._watched: dict[tuple[str, str], anyio.CancelScope] = {}
 
     async def list(self, ctx: Context, _: object) -> types.ListResourcesResult:
-        """Answer `resources/list` with the newest tasks."""
+        """Reply to `resources/list` with the newest tasks."""
         return types.ListResourcesResult(resources=await cross(_listed, await self._desk.call_of(ctx)))
 
     async def templates(self, _: Context, __: object) -> types.ListResourceTemplatesResult:
-        """Answer `resources/templates/list`."""
+        """Reply to `resources/templates/list`."""
         template = types.ResourceTemplate(
             name="task-output",
             title="Output of a task",
@@ -67,13 +67,13 @@ class Resources:
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        """Answer `resources/read` with the end of a task's output, at most 64 KiB."""
+        """Reply to `resources/read` with the end of a task's output, at most 64 KiB."""
         uri = str(params.uri)
         text = await self._of_task(ctx, uri, _read)
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=_TEXT, text=text)])
 
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        """Answer `resources/subscribe` of the protocol before 2026-07-28.
+        """Reply to `resources/subscribe`, in versions of the protocol before 2026-07-28.
 
         A subscription to a task that does not exist is refused. Otherwise, the client would wait forever for a change.
         """
@@ -84,7 +84,7 @@ class Resources:
         return types.EmptyResult()
 
     async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        """Answer `resources/unsubscribe`."""
+        """Reply to `resources/unsubscribe`."""
         scope = self._watched.pop(_key(ctx, str(params.uri)), None)
         if scope is not None:
             scope.cancel()
@@ -93,19 +93,19 @@ class Resources:
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Answer `subscriptions/listen` of 2026-07-28, until the client stops listening."""
+        """Reply to `subscriptions/listen` of 2026-07-28, until the client stops listening."""
         bus, scopes = PatientBus(), []
         try:
             for uri in params.notifications.resource_subscriptions or ():
                 scope = await self._watch(ctx, uri, partial(bus.publish, ResourceUpdated(uri)))
-                scopes.append(scope)  # append now, so that this watch is ended if the next watch fails to start
+                scopes.append(scope)  # append it now, so that it is cancelled if the next one cannot be started
             return await ListenHandler(bus)(ctx, params)
         finally:
             for scope in scopes:
                 scope.cancel()
 
     async def _of_task(self, ctx: Context, uri: str, ask: Callable[[Call, str], Found]) -> Found:
-        """Return the result of `ask` for the task that a URI names.
+        """Return what `ask` returns for the task that a URI names.
 
         Raises `MCPError` if there is no such task, or if the caller may not see it.
         """
@@ -116,9 +116,9 @@ class Resources:
             raise MCPError(code=code, message=f"Resource not found: {error.message}", data={"uri": uri}) from None
 
     async def _watch(self, ctx: Context, uri: str, notify: Callable[[], Awaitable[None]]) -> anyio.CancelScope:
-        """Start a coroutine that watches a task's output, and return its cancel scope.
+        """Start to notify a client when a task's output changes.
 
-        Returns as soon as the watch will notice every further change.
+        Returns the cancel scope that ends this. When the function returns, no further change can be missed.
         """
         call, scope, ready = await self._desk.call_of(ctx), anyio.CancelScope(), anyio.Event()
 
@@ -126,8 +126,8 @@ class Resources:
             with scope:
                 try:
                     await watch(call, task_of(uri), notify, ready.set)
-                except Exception as error:  # noqa: BLE001 - a failed watch must not end the server
-                    # Either the caller may not see the task, or the client is gone. In both cases, no notification is
+                except Exception as error:  # noqa: BLE001 - a failed notification must not end the server
+                    # The caller may not see the task, or the client has disconnected. In both cases, no notification is
                     # needed.
                     _log.debug("no longer watching %s: %r", uri, error)
             ready.set()
@@ -138,20 +138,23 @@ class Resources:
 
 
 class PatientBus(InMemorySubscriptionBus):
-    """An event bus that keeps events until the first listener subscribes."""
+    """An event bus that keeps events until the first listener subscribes.
+
+    Without this, a change just before the subscription would be lost.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._early: list[ServerEvent] | None = []
 
     async def publish(self, event: ServerEvent) -> None:
-        """Send an event to the listeners, or keep the event until a listener subscribes."""
+        """Send an event to the listeners, or keep it until the first listener subscribes."""
         if self._early is not None:
             self._early.append(event)
         await super().publish(event)
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Send the kept events to a new listener, and add the listener."""
+        """Send the kept events to a new listener, and then add the listener."""
         early, self._early = self._early, None
         for event in early or ():
             listener(event)
@@ -159,14 +162,14 @@ class PatientBus(InMemorySubscriptionBus):
 
 
 def uri_of(task: str) -> str:
-    """Return the URI of a task's output."""
+    """Return the URI under which a client finds a task's output."""
     return f"{_PREFIX}{task}{_SUFFIX}"
 
 
 def task_of(uri: str) -> str:
-    """Return the task's id in the URI of a task's output.
+    """Return the id of the task in the URI of a task's output.
 
-    For other URIs, returns an empty string, which is not the id of any task.
+    For any other URI, return an empty string, which is not the id of a task.
     """
     is_ours = uri.startswith(_PREFIX) and uri.endswith(_SUFFIX)
     return uri[len(_PREFIX) : -len(_SUFFIX)] if is_ours else ""
@@ -192,5 +195,5 @@ def _read(call: Call, task_id: str) -> str:
 
 
 def _key(ctx: Context, uri: str) -> tuple[str, str]:
-    """Return the key of a client's subscription to a URI."""
+    """Return the key under which a client's subscription to a URI is stored."""
     return ("" if ctx.request is None else ctx.request.headers.get("mcp-session-id", ""), uri)

@@ -1,6 +1,6 @@
-"""Restoring a ledger that lacks tasks.
+"""The restoring of missing records in a ledger, for the MCP server.
 
-The next answer of a tool reports which tasks were restored.
+The next reply of a tool names the tasks whose records were restored.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _restored: list[str] = []
 
 
 def restore(ledger: str) -> None:
-    """Restore the ledger at this path.
+    """Restore missing records in the ledger at this path.
 
-    The next answer of a tool names the restored tasks.
+    The next reply of a tool names the tasks whose records were restored.
     """
     _restored.extend(restore_incomplete(ledger))
 
 
 def with_restored(answer: Answer) -> Answer:
-    """Add to an answer the tasks that were restored since the previous answer."""
+    """Add to a tool's reply the names of the tasks whose records were restored."""
     if not _restored:
         return answer
     restored = _restored[:]

@@ -44,12 +44,12 @@ has shown it."""
 
 
 class OutliveServer(Server[Any]):
-    """The MCP SDK's server, with Outlive's capabilities for each protocol version."""
+    """The server class of the MCP SDK, extended by Outlive's capabilities."""
 
     def get_capabilities(
         self, *given: Any, protocol_version: str | None = None, **named: Any
     ) -> types.ServerCapabilities:
-        """Return the capabilities for a version of the protocol.
+        """Return the server's capabilities for a version of the protocol.
 
         In old versions, tasks are part of the protocol. In new versions, tasks are an extension. The server does not
         announce changes of its lists of tools and resources.
@@ -70,7 +70,7 @@ class OutliveServer(Server[Any]):
 
 @asynccontextmanager
 async def _lifespan(_: Server[Any]) -> AsyncIterator[TaskGroup]:
-    """Yield a task group for the connections of a server, and cancel it at the end."""
+    """Yield the task group for a server's notifications, and cancel it at the end."""
     async with anyio.create_task_group() as group:
         yield group
         group.cancel_scope.cancel()
@@ -86,7 +86,7 @@ def build_server(
 ) -> OutliveServer:
     """Return an MCP server with Outlive's tools, resources and tasks.
 
-    `directory` is used for a caller that does not name its directory.
+    `directory` is used for a caller that does not name its own directory.
     """
     restore_by(restore)
     callers = Callers(environ, directory, is_distant=is_distant)
@@ -100,7 +100,7 @@ def build_server(
         lifespan=_lifespan,
         get_tool_input_schema=lambda name: desk.tools[name].schema if name in desk.tools else None,
         on_list_tools=desk.list_tools,
-        on_call_tool=desk.call_tool,  # type: ignore[arg-type]  # the SDK's types do not allow a task as an answer
+        on_call_tool=desk.call_tool,  # type: ignore[arg-type]  # the SDK's types do not allow a task as the result
         on_list_resources=resources.list,
         on_list_resource_templates=resources.templates,
         on_read_resource=resources.read,
@@ -114,7 +114,7 @@ def build_server(
 
 
 def _add_tasks(server: OutliveServer, desk: Dispatcher) -> None:
-    """Register the methods for tasks of both revisions of the protocol."""
+    """Register the methods for tasks, of both protocol revisions that have tasks."""
     old, new = Tasks2025(desk), TasksExtension(desk)
     server.middleware.append(old)
     server.add_request_handler("tasks/get", TaskParams, _by_revision(old.get, new.get))

@@ -1,6 +1,6 @@
-"""The server's secret: the token for HTTP, and the key that signs task ids.
+"""The secret of the MCP server: the token for HTTP, and the key for signatures.
 
-A sealed id is a task's id with a signature (the seal). So a client cannot guess the sealed ids of other tasks.
+Clients get each task's id together with its signature. So a client cannot guess the ids of other tasks.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SEAL = 32
 
 
 def token_file(home: Home) -> str:
-    """Return the path of the secret's file, which only its owner can read."""
+    """Return the path of the file with the secret, which only its owner can read."""
     return f"{home.path}/mcp-token"
 
 
 def read_secret(home: Home) -> str:
     """Return the secret that all servers of this state directory share.
 
-    The first call makes the secret.
+    If there is no secret yet, it is created.
     """
     path = token_file(home)
     try:
@@ -43,7 +43,7 @@ def read_secret(home: Home) -> str:
     finally:
         os.close(fd)
     try:
-        os.link(fresh, path)  # if two servers start at the same time, only one link succeeds, and both read that file
+        os.link(fresh, path)  # if two servers start at once, only one link succeeds, and both then read that file
     except FileExistsError:
         pass
     finally:
@@ -67,15 +67,15 @@ def _read(path: str) -> str:
 def sealed(secret: str, task: str) -> str:
     """Return a task's id together with its signature, which a client cannot guess.
 
-    All servers of a state directory return the same sealed id.
+    All servers of a state directory give a task the same signature.
     """
     return f"{task}.{_seal(secret, task)}"
 
 
 def unsealed(secret: str, name: str) -> str | None:
-    """Return the task's id in a sealed id, or None if the signature is not valid.
+    """Return the task's id from a signed id, or None if the signature is wrong.
 
-    The signature is not valid if it was made with another secret.
+    The signature is wrong if it was made with another secret.
     """
     task, _, seal = name.partition(".")
     is_ours = hmac.compare_digest(seal.encode("utf-8", "replace"), _seal(secret, task).encode("ascii"))

@@ -1,4 +1,4 @@
-"""The entry points of the server, for the command line."""
+"""The functions with which the command line starts the MCP server."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ def serve_stdio(home: Home, environ: Mapping[str, str], directory: str) -> None:
 
 
 class Opened(Value):
-    """An HTTP server that accepts connections but does not answer requests yet."""
+    """An HTTP server that accepts connections but does not reply to requests yet."""
 
     url: str
     token_file: str | None
-    """The path of the file with the token, or None if the token is in the environment."""
+    """The path of the file with the token. None if the token comes from the environment."""
     app: ASGIApp
     listening: socket.socket
 
     def serve(self) -> None:
-        """Answer requests until this process gets a signal to end."""
+        """Reply to requests until this process gets a signal to end."""
         from outlive.mcp.http import serve_http  # noqa: PLC0415 - imported here, because a server over stdio does not need HTTP
 
         serve_http(self.app, self.listening)
 
 
 def open_http(home: Home, environ: MutableMapping[str, str], directory: str, port: int) -> Opened:
-    """Listen on loopback, and return the server that will answer requests there."""
+    """Listen on loopback, and return the server. It replies to requests later."""
     from outlive.mcp import http  # noqa: PLC0415 - imported here, because a server over stdio does not need HTTP
 
     is_given = http.TOKEN_VARIABLE in environ

@@ -1,4 +1,4 @@
-"""The bridge from the event loop to synchronous code, with a thread for each call."""
+"""The calling of blocking functions from the event loop, each in a thread."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Each kind of call that may take long has its own threads. So even if very many calls wait for tasks, a client can
-# still launch or cancel a task. If all calls shared their threads, a launch could wait for a free thread until the
-# client cuts it off.
+# Each kind of call that may take long has threads of its own. If all calls shared their threads, many waiting calls
+# could occupy them all. Then a call that launches or cancels a task would wait until the client gives up.
 _SHORT, _PATIENT = 16, 256
 _limits: dict[str, CapacityLimiter] = {}
 
 
 async def cross(call: Callable[..., T], *given: object, patient: str | None = None) -> T:
-    """Return the result of a blocking call, without blocking the event loop.
+    """Run a blocking function in a thread, and return its result.
 
-    `patient` names a kind of call that may take long. If such a call is cancelled, its thread continues, and its result
-    is dropped. The thread ends when the call's own time limit is over.
+    `patient` names a kind of call that may take long. If such a call is cancelled, its thread continues until its own
+    time limit, and the result is dropped.
     """
     limiter = _limits.get(patient or "")
     if limiter is None:

@@ -41,10 +41,10 @@ def unescaped(field: str) -> str:
 
 
 class Journal:
-    """An open journal. Lines are collected in memory and written in batches."""
+    """An open file of observed changes. Lines are collected and written in batches."""
 
     def __init__(self, fd: int, wall: int, on_unwritten: Callable[[int], object] = lambda _: None) -> None:
-        """Write to the journal that is open as `fd`.
+        """Write to the file of observed changes that is open as `fd`.
 
         `wall` is the Unix time in nanoseconds at which the monotonic clock was 0. `on_unwritten` is called with the
         time of the first collected line, and with 0 when all lines are written.
@@ -65,7 +65,7 @@ class Journal:
         return (self._wall + time.monotonic_ns()) // 1000
 
     def add(self, at: int, words: str) -> None:
-        """Add a line with the time `at` and the other fields in `words`."""
+        """Add a line with the time `at` and the other fields, which are in `words`."""
         if not self._lines:
             self._since = at
             self._on_unwritten(at)
@@ -102,7 +102,10 @@ class Journal:
             self._make_room_for_a_gap(self._last + content[:written])
 
     def _make_room_for_a_gap(self, tail: bytes) -> None:
-        """Replace the last lines, which may be unfinished, with a line about the gap."""
+        """Replace the last lines of a journal by a line that says that lines are missing.
+
+        `tail` is the end of the file.
+        """
         gap = self._gap("the disk was full, so changes are missing")
         kept = tail.rfind(b"\n", 0, max(0, len(tail) - len(gap))) + 1
         self._last = tail[:kept] + gap
@@ -110,35 +113,35 @@ class Journal:
             os.ftruncate(self._fd, os.fstat(self._fd).st_size - len(tail) + kept)
             os.write(self._fd, gap)
         except OSError:
-            self._room = 0  # the gap cannot be recorded either: write nothing more
+            self._room = 0  # the loss of lines cannot be recorded either: write nothing more
 
     def _gap(self, words: str) -> bytes:
         return f"{self.now()}\tgap\t0\t{UNSEEN}\t{words}\n".encode("ascii")
 
 
 def is_of_something(state: str) -> bool:
-    """Return whether a state describes an existing file or symbolic link."""
+    """Return whether a recorded state describes an existing file or symbolic link."""
     return state[:1] in ("f", "l", "u")
 
 
 def is_bare(path: str) -> bool:
-    """Return whether a journal is missing or records only started programs."""
+    """Return whether a file of observed changes is missing or has only program starts."""
     lines = _first_lines(path)
     return not lines[-1] and all(line.split(b"\t", 2)[1:2] in _STARTS for line in lines[:-1])
 
 
 def is_observed(path: str) -> bool:
-    """Return whether a journal records system calls.
+    """Return whether a file of observed changes records system calls.
 
-    The `begin` line of such a journal shows this.
+    The `begin` line of the file shows this.
     """
     return any(line.split(b"\t", 2)[1:2] == [b"begin"] for line in _first_lines(path)[:-1])
 
 
 def _first_lines(path: str) -> list[bytes]:
-    """Return the first whole lines of a journal, and the unfinished rest.
+    """Return the first complete lines of a journal, and the text after them.
 
-    For a missing journal, the result is only an empty rest.
+    A journal is a file of observed changes. For a missing journal, the result is only an empty rest.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -151,9 +154,10 @@ def _first_lines(path: str) -> list[bytes]:
 
 
 def first_write(path: str, top: str) -> bool:
-    """Return whether a journal records a write to an existing file below `top`.
+    """Return whether a task's recorded changes contain a write to an existing file.
 
-    Only the beginning of a very long journal is read.
+    `path` is the journal, the file of these changes. The written file must be below `top`. Only the beginning of a very
+    long journal is read.
     """
     below, read = top.rstrip("/") + "/", 0
     gits: tuple[str, ...] = ()
@@ -180,9 +184,9 @@ def _names(path: str, place: str) -> bool:
 
 
 def read_journal(path: str) -> Iterator[list[str]]:
-    """Yield the fields of every well-formed line of a journal.
+    """Yield the fields of every well-formed line in a file of observed changes.
 
-    A missing journal has no lines.
+    A missing file has no lines.
     """
     try:
         with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
@@ -192,7 +196,10 @@ def read_journal(path: str) -> Iterator[list[str]]:
 
 
 def fields_of(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the fields of every well-formed line. Other lines are skipped."""
+    """Yield the fields of every well-formed line of a journal. Skip other lines.
+
+    A journal is a file of observed changes, with fields that are separated by tabs.
+    """
     for line in lines:
         fields = line[:-1].split("\t") if line.endswith("\n") and not line.endswith(_TORN) else []
         if len(fields) >= 5 and fields[0].isdecimal() and fields[2].isdecimal():

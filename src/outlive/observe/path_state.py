@@ -38,7 +38,10 @@ _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def look(path: str) -> Look:
-    """Return the result of lstat for a path, or the state `0` or `?` if lstat fails."""
+    """Return the result of lstat for a path. If lstat fails, return the reason.
+
+    The reason is `0` if nothing exists at the path, and `?` otherwise.
+    """
     try:
         return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -50,7 +53,7 @@ def look(path: str) -> Look:
 def look_straight(path: str) -> Look:
     """Return the result of lstat for a path.
 
-    Returns the state `0` if a directory of the path is a symbolic link.
+    Returns `0`, as for a missing path, if a directory of the path is a symbolic link.
     """
     fd = open_straight(path.encode("utf-8", "surrogateescape"))
     if fd < 0:
@@ -62,16 +65,19 @@ def look_straight(path: str) -> Look:
 
 
 def state_of(path: str, found: Look) -> str:
-    """Return the state of a path, given the result of `look` for that path."""
+    """Return a short string for what is at a path, equal for equal contents.
+
+    `found` is the result of `lstat` for that path.
+    """
     state, fd = pin(path, found)
     return state if fd is None else read_pinned(state, fd)
 
 
 def state_like(path: str, known: str) -> str:
-    """Return the current state of a path in the form of a known earlier state.
+    """Return the string for what is at a path now, in the form of an earlier string.
 
-    The form differs in two cases: the id of a file may be SHA-256, and the state of a directory may have no time of
-    birth.
+    The form of `known` differs in two cases: the id of a file may be SHA-256, and the string for a directory may have
+    no time of birth.
     """
     if known[:1] == STAT:
         return glance(look_straight(path))
@@ -93,12 +99,12 @@ def state_like(path: str, known: str) -> str:
 
 
 def is_directory(found: Look) -> bool:
-    """Return whether `look` found a directory."""
+    """Return whether `lstat` found a directory."""
     return not isinstance(found, str) and stat.S_ISDIR(found.st_mode)
 
 
 def glance(found: Look) -> str:
-    """Return the state that stat shows, without reading the content.
+    """Return the state of a path that stat shows, without reading the content.
 
     For a directory, the state has only the inode.
     """
@@ -112,8 +118,8 @@ def glance(found: Look) -> str:
 def pin(path: str, found: Look) -> tuple[str, int | None]:
     """Return a path's state, and a descriptor if the content must be read later.
 
-    The descriptor keeps a longer file readable after the file was removed. A short file is read at once. An open
-    descriptor would cost more time than reading: its close, after the removal, would have to free the file's blocks.
+    The descriptor keeps a long file readable after the file is removed. A short file is read at once, because this
+    takes less time than to keep it open.
     """
     if isinstance(found, str):
         return found, None
@@ -135,7 +141,7 @@ def pin(path: str, found: Look) -> tuple[str, int | None]:
 
 
 def _directory(path: str, inode: int) -> str:
-    """Return the state of a directory.
+    """Return the state of a directory: its inode and its time of birth.
 
     The time of birth distinguishes a directory from an earlier directory with the same inode.
     """
@@ -146,15 +152,15 @@ def _directory(path: str, inode: int) -> str:
 def read_pinned(unread: str, fd: int) -> str:
     """Read and close a file that `pin` opened. Return the file's state.
 
-    If reading fails, the result is the state `unread`, which `pin` returned.
+    If reading fails, the result is `unread`, the state that `pin` returned.
     """
     return _blob_id(fd) or unread
 
 
 def _blob_id(fd: int, size: int = -1) -> str | None:
-    """Read and close a file. Return its blob id.
+    """Read and close a file. Return git's blob id of its content.
 
-    Returns None if the file is too large or cannot be read.
+    `size` is the known size of the file, or -1. Returns None if the file is too large or cannot be read.
     """
     try:
         content = more = os.read(fd, _SHORT)

@@ -1,6 +1,6 @@
-"""Replay of the journals in a task's bundle, which computes the task's effects.
+"""The computation of a task's effects from the journals in its bundle.
 
-A journal lists the observed changes of one attempt (see `journal.py`).
+A journal lists the observed changes of one attempt (see `journal.py`). To replay it means to read the changes in order.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def replay_of(home: Home, task: Task, last: int) -> Replay:
-    """Return a replay of a task's attempts, up to the attempt `last`.
+    """Return the result of reading all changes of a task's attempts, in order.
 
-    `journals_of` selects the journals to replay.
+    Attempts after the attempt `last` are left out. `journals_of` selects the files of observed changes to read.
     """
     replay = Replay(home.path, home.worktrees)
     for path in journals_of(home, task, last):
@@ -32,9 +32,10 @@ def replay_of(home: Home, task: Task, last: int) -> Replay:
 
 
 def replay_about(home: Home, task: Task, last: int, search: JournalSearch, paths: Iterable[bytes]) -> Replay | None:
-    """Replay only those lines of the journals that `paths` depend on.
+    """Return the changes of a task that concern `paths`, read in order.
 
-    Returns None if there are too many of these lines.
+    `search` finds the lines that concern the paths in the files of observed changes, up to the attempt `last`. Returns
+    None if there are too many of these lines.
     """
     lines = search.lines_about(paths)
     if lines is None:
@@ -45,10 +46,10 @@ def replay_about(home: Home, task: Task, last: int, search: JournalSearch, paths
 
 
 def journals_of(home: Home, task: Task, last: int) -> list[str]:
-    """Return the journals of a task's attempts, up to the attempt `last`.
+    """Return the files of observed changes of a task's attempts.
 
-    An automatic retry continues the attempt before it. So the list begins with the newest attempt that is not an
-    automatic retry.
+    The attempts after the attempt `last` are left out. An automatic retry continues the attempt before it. So the list
+    begins with the newest attempt that is not an automatic retry.
     """
     tries = range(task.first_try(last).number, last + 1)
     return [AttemptFiles(home.bundle(task.id), number).effects for number in tries]

@@ -17,15 +17,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-# Every name of a path must be searched for. If a directory is moved again and again, a path can have any number of
-# names, so there is a limit.
+# Every name of a path must be searched for. If a directory is moved again and again, a path can have very many names.
+# So their number is limited.
 _MOST_NAMES = 400
 _MOST_LINES = 5_000
 _BEGINNINGS = frozenset((b"begin", b"watch", b"further"))
 _KEPT = _BEGINNINGS | {b"unobserved", b"unseen"}
 _WORDS = frozenset((b"gap", b"connect", b"look", b"final"))
 _PROGRAMS = frozenset((b"exec", b"fork"))
-_ONE_PATH = frozenset((b"write", b"remove"))  # nearly all lines of a long journal
+_ONE_PATH = frozenset((b"write", b"remove"))  # the operations in nearly all lines
 _NO_CHANGES = _BEGINNINGS | _PROGRAMS
 # A path whose first state was unknown or a special file never counts as changed.
 _NEVER_MISSED = frozenset((b"?", b"-", b"s"))
@@ -33,21 +33,24 @@ _ABSENT = b"0"
 
 
 def as_written(path: str) -> bytes:
-    """Return the bytes that stand for a path in a journal."""
+    """Return the bytes that stand for a path in a file of observed changes."""
     return escaped(path).encode("utf-8", "surrogateescape")
 
 
 class JournalSearch:
-    """The journals of a task's attempts, one after the other."""
+    """The observed changes of a task's attempts, in one searchable list."""
 
     def __init__(self, texts: Iterable[bytes], ignored: str, worktrees: str) -> None:
-        """Split the journals into fields.
+        """Split the texts into fields.
 
-        `ignored` is Outlive's own state directory. Changes in it do not count, except for changes in `worktrees`, where
-        agents work.
+        `texts` are the contents of the files of observed changes. `ignored` is Outlive's own state directory. Changes
+        in it do not count, except for changes in `worktrees`, where agents work.
         """
         self._programs: dict[bytes, list[tuple[int, bytes]]] = {}
-        """For each thread, the numbers of its `exec` and `fork` lines, each with the parent that the line names."""
+        """For each thread, the numbers of the lines that show its start and its programs.
+
+        Each number comes with the parent that the line names.
+        """
         was_enabled = gc.isenabled()
         gc.disable()  # there is no garbage yet, and a garbage collection would take longer than the splitting
         try:
@@ -78,15 +81,19 @@ class JournalSearch:
         return self._changed
 
     def names(self, paths: Iterable[bytes]) -> bool:
-        """Return whether a journal names one of the paths, or a directory above a path.
+        """Return whether a recorded change concerns one of the paths.
 
-        Names before and after moves are searched for, too. Returns True if there are too many names to search for.
+        A change concerns a path if it names the path or a directory above the path. Names before and after moves are
+        searched for, too. Returns True if there are too many names to search for.
         """
         names = self._names_of(paths)
         return names is None or any(above in self._firsts for name in names for above in around_of(name))
 
     def lines_about(self, paths: Iterable[bytes]) -> list[list[str]] | None:
-        """Return the lines that `paths` depend on, or None if there are too many lines."""
+        """Return the recorded lines that are needed to know what happened to `paths`.
+
+        Returns None if there are too many lines.
+        """
         names = self._names_of(paths)
         if names is None:
             return None
@@ -110,7 +117,7 @@ class JournalSearch:
         below = tuple(top + b"/" for top in tops)
         in_gits = tuple(git + b"/" for git in gits)
         # After a directory was moved away, a path below the old name may be first recorded as absent, although the path
-        # existed before the move.
+        # existed before the move. So the path may have changed.
         left = tuple({source + b"/" for source, _ in self._moves if self._firsts.get(source) != _ABSENT})
         return [
             path
@@ -128,7 +135,10 @@ class JournalSearch:
         ]
 
     def _find_firsts(self) -> dict[bytes, bytes]:
-        """Return the first state of each path, and collect the `exec` and `fork` lines."""
+        """Return the first recorded state of each path.
+
+        The `exec` and `fork` lines, which show the programs of the threads, are collected at the same time.
+        """
         firsts: dict[bytes, bytes] = {}
         for number, fields in enumerate(self._lines):
             operation = fields[1]
@@ -149,7 +159,10 @@ class JournalSearch:
         return firsts
 
     def _places(self) -> tuple[set[bytes], set[bytes], set[bytes]]:
-        """Return the tops of worktrees, git directories, and paths of HEAD and stash."""
+        """Return paths that every search needs.
+
+        These are the tops of worktrees, the git directories, and the paths of HEAD and of the stash.
+        """
         tops, gits, kept = set(), set(), set()
         for fields in self._lines:
             if fields[1] in _BEGINNINGS:
@@ -180,9 +193,9 @@ class JournalSearch:
         return names
 
     def _programs_of(self, threads: set[bytes]) -> set[int]:
-        """Return the numbers of the `exec` and `fork` lines of some threads.
+        """Return the numbers of the lines that show the programs of some threads.
 
-        The `exec` and `fork` lines of the threads' parents are included.
+        These are the `exec` and `fork` lines of the threads and of their parents.
         """
         found: set[int] = set()
         known, new = set(threads), set(threads)
@@ -203,13 +216,14 @@ def around_of(path: bytes) -> Iterator[bytes]:
 
 
 def names_any(text: bytes, paths: Iterable[bytes]) -> bool:
-    """Return whether a journal may record a change that concerns some paths.
+    """Return whether a recorded change may concern some paths.
 
-    A change of a directory above a path, or of a file below a path, counts, too. The bytes are searched without reading
-    every line, so the result may be True without such a change.
+    `text` is the content of a file of observed changes. A change of a directory above a path, or of a file below a
+    path, counts, too. The bytes are searched without reading every line, so the result may be True without such a
+    change.
     """
     paths = {path.rstrip(b"/") for path in paths}
-    # Each search reads the whole journal, so a directory above several paths is searched for only once.
+    # Each search reads the whole text, so a directory above several paths is searched for only once.
     above = {each for path in paths for each in around_of(path.rpartition(b"/")[0])}
     names = [path + end for path in paths for end in (b"\t", b"\n", b"/")]
     names += [each + end for each in above - paths for end in (b"\t", b"\n")]
@@ -217,7 +231,7 @@ def names_any(text: bytes, paths: Iterable[bytes]) -> bool:
 
 
 def _is_in_a_change(text: bytes, wanted: bytes) -> bool:
-    """Return whether a line that records a change contains `wanted`."""
+    """Return whether a line that records a change contains the bytes `wanted`."""
     at = text.find(wanted)
     while at >= 0:
         begin, end = text.rfind(b"\n", 0, at + 1) + 1, text.find(b"\n", at)
@@ -229,13 +243,16 @@ def _is_in_a_change(text: bytes, wanted: bytes) -> bool:
 
 
 def _whole_lines(text: bytes) -> list[bytes]:
-    """Return the lines that were written to their end, without the ones that end with a zero byte."""
+    """Return the complete lines of a journal.
+
+    A line is incomplete if it ends with a zero byte, or if it is the last line and has no line end.
+    """
     lines = text.split(b"\n")[:-1]
     return [line for line in lines if line[-1:] != b"\0"] if b"\0" in text else lines
 
 
 def read_texts(files: Sequence[str]) -> list[bytes]:
-    """Return the contents of the journals that exist."""
+    """Return the contents of those files of observed changes that exist."""
     texts = []
     for path in files:
         try:
@@ -247,7 +264,7 @@ def read_texts(files: Sequence[str]) -> list[bytes]:
 
 
 def size_of(files: Sequence[str]) -> int:
-    """Return the total size of some journals in bytes. A missing file counts as 0."""
+    """Return the total size of some files in bytes. A missing file counts as 0."""
     size = 0
     for path in files:
         try:

@@ -1,8 +1,8 @@
-"""The SDK for asyncio: an adapter over the synchronous SDK.
+"""The SDK for asyncio, which calls the synchronous SDK.
 
-The methods of this module are made from the methods of the synchronous classes, so their arguments and results are the
-same. Short calls run in the event loop's thread pool. Waiting for tasks uses no thread: when a task ends, the kernel
-hangs up the task's done FIFO, and the event loop watches this FIFO.
+Its methods are made from those of the synchronous classes, so they have the same arguments and results. Short calls run
+in the event loop's thread pool. Waiting for a task uses no thread: the kernel reports the end of the task on a FIFO,
+and the event loop watches this FIFO.
 """
 
 from __future__ import annotations
@@ -34,16 +34,13 @@ R = TypeVar("R")
 
 
 class _OfSync(Generic[S]):
-    """An adapter over a synchronous object."""
+    """The base of an asyncio class whose methods call a synchronous object."""
 
     _sync: S
 
 
 def _called(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[_OfSync[S], P], Coroutine[Any, Any, R]]:
-    """Return a coroutine function that calls a method of the synchronous object.
-
-    The method runs in a thread.
-    """
+    """Return a coroutine function that runs a method of the object in a thread."""
 
     @wraps(method)
     async def call(self: _OfSync[S], /, *given: P.args, **named: P.kwargs) -> R:
@@ -96,7 +93,7 @@ class AsyncSession(_OfSync[Session]):
     async def follow(self) -> AsyncIterator[NoticeDocument]:
         """Yield the session's notices as they come.
 
-        A notice counts as presented once the caller requests the next notice.
+        A notice counts as presented when the caller asks for the next one.
         """
         async for notice in _each(self._sync.follow):
             yield notice
@@ -111,7 +108,7 @@ class AsyncOutlive(_OfSync[Outlive]):
     def __init__(
         self, *, home: str | None = None, session: str | None = None, project: str | os.PathLike[str] | None = None
     ) -> None:
-        """Take the same arguments as `Outlive`."""
+        """Create the object. The arguments are those of `Outlive`."""
         self._sync = Outlive(home=home, session=session, project=project)
 
     run = _called(Outlive.run)
@@ -128,7 +125,7 @@ class AsyncOutlive(_OfSync[Outlive]):
     def session(self, name: str | None = None, *, project: str | os.PathLike[str] | None = None) -> AsyncSession:
         """Return an agent session of a project.
 
-        `name` is the session's name in its client.
+        `name` is the name that the agent client has given the session.
         """
         return AsyncSession(self._sync.session(name, project=project))
 
@@ -138,9 +135,9 @@ class AsyncOutlive(_OfSync[Outlive]):
             yield piece
 
     async def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:  # noqa: ASYNC109 - the synchronous `wait` has this argument too
-        """Wait until all tasks have ended, or with `any_one` until one task has ended.
+        """Wait until all tasks have ended, or with `any_one` until one of them has ended.
 
-        Returns False if the timeout passed first.
+        Returns False if the timeout was over before.
         """
         waiting = [asyncio.ensure_future(_until_ended(task)) for task in tasks]
         when = asyncio.FIRST_COMPLETED if any_one else asyncio.ALL_COMPLETED
@@ -163,7 +160,7 @@ async def _until_ended(task: Task) -> None:
 
 
 async def _until_let_go(task: Task) -> None:
-    """Wait until no process has the task's done FIFO open any more."""
+    """Wait until no process has a task's FIFO open any more. The task has ended then."""
     done = task.open_done()
     try:
         if not has_writer(done):
@@ -183,8 +180,8 @@ async def _until_let_go(task: Task) -> None:
 async def _each(begin: Callable[[], Iterator[R]]) -> AsyncIterator[R]:
     """Yield the items of a blocking iterator.
 
-    An item is requested only when the caller needs it. The iterator blocks in a separate daemon thread. A thread of the
-    loop's pool would keep the program from exiting until the next item comes.
+    Each item is requested only when the caller needs it. The iterator runs in a daemon thread of its own. A thread of
+    the event loop's pool would keep the program from exiting until the next item comes.
     """
     loop = asyncio.get_running_loop()
     wanted: SimpleQueue[bool] = SimpleQueue()
@@ -194,7 +191,7 @@ async def _each(begin: Callable[[], Iterator[R]]) -> AsyncIterator[R]:
         try:
             loop.call_soon_threadsafe(found.put_nowait, (items, error))
         except RuntimeError:
-            pass  # the loop is closed, so no coroutine waits for the item
+            pass  # the event loop is closed, so no coroutine waits for the item
 
     def ask() -> None:
         items = begin()
@@ -203,7 +200,7 @@ async def _each(begin: Callable[[], Iterator[R]]) -> AsyncIterator[R]:
                 pass_on([next(items)])
         except StopIteration:
             pass_on([])
-        except BaseException as error:  # noqa: BLE001 - the error is raised again in the coroutine that iterates
+        except BaseException as error:  # noqa: BLE001 - the coroutine that iterates raises the error again
             pass_on([], error)
         finally:
             items.close()  # type: ignore[attr-defined]  # `items` is a generator, because every `begin` returns one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-# Each type has all fields of its document. A test compares the types with real documents.
+# Each type has all fields of its JSON document. A test compares the types with real documents.
 
 
 class OutputDocument(TypedDict):
@@ -17,7 +17,7 @@ class OutputDocument(TypedDict):
     tail: str
 
 
-# `class` is a keyword of Python and the name of a field, so these two types cannot be written as classes.
+# One of the fields is called `class`, which is a keyword of Python. So these two types cannot be written as classes.
 AgentAttemptDocument = TypedDict(
     "AgentAttemptDocument",
     {
@@ -54,7 +54,7 @@ AgentDocument = TypedDict(
         "branch": "str | None",
     },
 )
-"""The newest attempt of an agent, with its answer."""
+"""The newest attempt of an agent, with its final answer."""
 
 
 class AttemptDocument(TypedDict):
@@ -73,14 +73,14 @@ class AttemptDocument(TypedDict):
 
 
 class LeftRunningDocument(TypedDict):
-    """A process of a task that kept running after the task's command had ended."""
+    """A process of a task that was still running when the task's command had ended."""
 
     pid: int
     command: str
 
 
 class GitDocument(TypedDict):
-    """The repository before and after a task."""
+    """The state of a git repository before and after a task."""
 
     repo: str
     branch: str | None
@@ -89,7 +89,7 @@ class GitDocument(TypedDict):
 
 
 class WindowDocument(TypedDict):
-    """A time span in which files differed from the state in which a task found them."""
+    """A time span in which files differed from what a task found when it started."""
 
     scope: str
     paths: list[str]
@@ -105,7 +105,7 @@ class WindowDocument(TypedDict):
 
 
 class GitMoveDocument(TypedDict):
-    """One operation of a task on a repository."""
+    """One operation of a task on a git repository, such as a commit."""
 
     at: str | None
     what: str
@@ -113,7 +113,7 @@ class GitMoveDocument(TypedDict):
 
 
 class UnattributedDocument(TypedDict):
-    """A changed path that no process of the task was seen to change."""
+    """A changed file of which no process of the task was seen to change it."""
 
     path: str
     how: str
@@ -156,7 +156,7 @@ class EffectsDocument(TypedDict):
 
 
 class AdoptedDocument(TypedDict):
-    """The adopted process, and the file from which its output is copied."""
+    """A process that was turned into a task, and the file with its output."""
 
     pid: int
     output: str | None
@@ -165,7 +165,7 @@ class AdoptedDocument(TypedDict):
 class WaitingForDocument(TypedDict):
     """What a queued task waits for: tasks, names or a time.
 
-    `names` contains the names that were given with `--lock` and `--slots`.
+    `names` are those that were given with `--lock` and `--slots`.
     """
 
     tasks: list[str]
@@ -218,7 +218,7 @@ class TaskDocument(TypedDict):
 
 
 class DriftDocument(TypedDict):
-    """What changed in files and repositories since a task ended."""
+    """What has changed in files and repositories since a task ended."""
 
     moved: bool
     summary: str
@@ -226,7 +226,7 @@ class DriftDocument(TypedDict):
 
 
 class ForeignCommandDocument(TypedDict):
-    """A background command of a client that ran while a task ran.
+    """A background command that a client itself ran while a task ran.
 
     It is not known which files this command wrote.
     """
@@ -238,7 +238,10 @@ class ForeignCommandDocument(TypedDict):
 
 
 class OverlapDocument(TypedDict):
-    """A task, session or client that changed a task's tree while the task ran."""
+    """Another task, a session or a client that changed files in a task's directories.
+
+    The changes were made while the task ran.
+    """
 
     task: str | None
     session: str | None
@@ -261,7 +264,7 @@ class TaskOfHandOff(TaskDocument):
 
 
 class ForeignDocument(TypedDict):
-    """A command or a child session that a client runs by itself."""
+    """A background command or a child session that a client itself runs."""
 
     client: str
     kind: str
@@ -280,7 +283,7 @@ class ForeignDocument(TypedDict):
 
 
 class OpenWindowDocument(WindowDocument):
-    """A window that is open now."""
+    """A time span in which files differ from what a task found, and which is not over."""
 
     task: str
 
@@ -303,7 +306,7 @@ class HandOffDocument(TypedDict):
 
 
 class MemberDocument(TypedDict):
-    """A task of a group in which all tasks have ended."""
+    """One task of a group. The group is reported after all of its tasks have ended."""
 
     id: str
     state: str
@@ -311,7 +314,7 @@ class MemberDocument(TypedDict):
 
 
 class DeliveryDocument(TypedDict):
-    """The state of a notice's delivery."""
+    """How far the delivery of a notice has come."""
 
     state: str
     tries: int
@@ -339,14 +342,14 @@ class NoticeDocument(TypedDict):
 
 
 class ServerDocument(TypedDict):
-    """A task that listens on a port."""
+    """A running task that listens on a network port."""
 
     task: str
     port: int
 
 
 class GateDocument(TypedDict):
-    """Whether a session may stop, and the reasons."""
+    """Whether a session may stop now, and the reasons."""
 
     may_stop: bool
     reason: str
@@ -362,7 +365,7 @@ class GateDocument(TypedDict):
     open_windows_unknown: list[str]
 
 
-# `class` is a keyword of Python and the name of a field, so this type cannot be written as a class.
+# One of the fields is called `class`, which is a keyword of Python. So this type cannot be written as a class.
 EntryAgentDocument = TypedDict(
     "EntryAgentDocument",
     {"client": "str", "model": "str | None", "session": "str | None", "class": "str | None", "state": "str"},
@@ -373,7 +376,7 @@ EntryAgentDocument.__doc__ = "Client, model and session of an agent's attempt, a
 class EntryDocument(TypedDict):
     """One entry of a transcript.
 
-    An entry is a message, a tool call with its result, or a report of Outlive.
+    It is a message, a tool call with its result, or a remark that Outlive has added.
     """
 
     n: int

@@ -1,9 +1,8 @@
 """The SDK: `Outlive` launches and finds tasks, and `Task` is one task.
 
 The SDK can be used from any thread of any program. It reads the ledger in the program's own process. A separate
-process, the spawner, does all work that needs a fork (see `outlive.sdk.spawner`). Importing the SDK has no effect on
-the program. A program may fork at any time, and continue to use the SDK in the child (see
-`outlive.ledger.fork_safety`).
+process, the spawner, launches the tasks (see `outlive.sdk.spawner`). Importing the SDK has no effect on the program. A
+program may fork at any time and use the SDK in the child process (see `outlive.ledger.fork_safety`).
 """
 
 from __future__ import annotations
@@ -59,11 +58,11 @@ _spawner = Spawner()
 
 
 def _restore(ledger: str) -> None:
-    """Restore a ledger that lacks tasks, and report this in the program's log."""
-    from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences  # noqa: PLC0415 - imported here, because a ledger is seldom restored
+    """Restore missing records in a ledger, and report this in the program's log."""
+    from outlive.service.maintenance.rebuild import restore_incomplete, restored_sentences  # noqa: PLC0415 - imported here, because it is rarely needed: a ledger is seldom restored
 
     if restored := restore_incomplete(ledger):
-        import logging  # noqa: PLC0415 - imported here, because a ledger is seldom restored
+        import logging  # noqa: PLC0415 - imported here, because it is rarely needed: a ledger is seldom restored
 
         logging.getLogger("outlive").warning("%s; %s", *restored_sentences(restored))
 
@@ -72,16 +71,16 @@ restore_by(_restore)
 
 
 class Outlive:
-    """Background tasks of one user on this machine."""
+    """The background tasks of one user on this machine."""
 
     def __init__(
         self, *, home: str | None = None, session: str | None = None, project: str | os.PathLike[str] | None = None
     ) -> None:
         """Set the state directory, session and project for the calls of this object.
 
-        `home` is the state directory, by default the one that is set in the environment. `session` is the agent session
-        that is notified of endings, by default the session in which this program runs. `project` is the directory
-        in which that session works, by default the current directory.
+        `home` is the state directory. The default is the one that the environment names. `session` is the agent session
+        that is notified when tasks end. The default is the session in which this program runs. `project` is the
+        directory in which that session works. The default is the current directory.
         """
         environ = {**os.environ, "OUTLIVE_HOME": home} if home else os.environ
         self._home = open_home(environ)
@@ -118,18 +117,18 @@ class Outlive:
         again: bool = False,
         retain: Span = None,
     ) -> Task:
-        """Launch a task, and return the task once the task runs or is queued.
+        """Launch a task, and return it when its command runs or it is queued.
 
-        If `command` is a text, it is a line of shell. If it is a sequence, it is a program with its arguments. The task
-        has the rights and limits of this thread, and this program's environment with `env` added. The task has no
-        terminal. It has no input, unless `stdin` is set and `Task.send` sends input.
+        If `command` is a string, it is a line for a shell. If it is a sequence, it is a program with its arguments. The
+        task has the rights and limits of this thread. Its environment is that of this program with `env` added. The
+        task has no terminal. It has no input, unless `stdin` is set and `Task.send` sends input.
 
-        If this project already has a task with this `key`, that task is returned. While the task is queued or runs, and
-        after it has succeeded, no attempt is started. If the task has ended in another state, a new attempt is
-        started, unless `key_scope` is `ended`. `Task.was_started` tells whether an attempt was started.
+        If this project already has a task with this `key`, that task is returned. While it is queued or runs, and after
+        it has succeeded, no attempt is started. If it has ended in another state, a new attempt is started, unless
+        `key_scope` is `ended`. `Task.was_started` tells whether an attempt was started.
 
         A `foreground` task ends when this process ends. Raises `NotStarted` if the program or the directory does not
-        exist. In this case, the task is recorded as failed.
+        exist. The task is then recorded as failed.
 
         The task begins when the tasks of `after` have succeeded and the tasks of `after_any` have ended. With
         `slots={"gpu": 2}`, at most two tasks with the name `gpu` run at a time, and with `locks="gpu"` only one task.
@@ -199,12 +198,12 @@ class Outlive:
         touches: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
         retain: Span = None,
     ) -> Task:
-        """Launch a background agent, and return its task once the task runs or is queued.
+        """Launch a background agent, and return its task when it runs or is queued.
 
         The user's settings decide about arguments that are not given. If the model is unavailable, the models of
         `fallback` are tried, such as `["opus", "codex:gpt-5"]`. `resume` is a task, or a session of the client, that
         the agent continues. `budget` is in US dollars. With `worktree`, the agent works in a git worktree of its own.
-        With `idle_timeout`, an attempt is ended if the agent makes no progress for this time. The other arguments are
+        `idle_timeout` is how long the agent may make no progress before the attempt is ended. The other arguments are
         those of `run`. `Task.answer` is the agent's final answer.
         """
         if not isinstance(prompt, str):
@@ -255,7 +254,10 @@ class Outlive:
         *,
         foreground: bool,
     ) -> Task:
-        """Ask the spawner to launch a command or an agent with these fields."""
+        """Ask the spawner process to launch a command or an agent.
+
+        The arguments are the fields of the launch request.
+        """
         plain = {
             **fields,
             **{name: seconds_of(fields[name]) for name in ("timeout", "idle_timeout", "queue_timeout", "retain")},
@@ -286,9 +288,9 @@ class Outlive:
     def _keep_ledger_open(self) -> None:
         """Open the ledger and keep it open, so that keepers can open it quickly.
 
-        A process that opens the ledger while no other process has the ledger open must read the ledger's log from the
-        start. If this program did not keep the ledger open, every launch and every ending would first read this log. A
-        fork closes the ledger (see `outlive.ledger.fork_safety`).
+        If no process has the ledger open, the next one that opens it must first read its write-ahead log. Without this
+        function, each launch and each end of a task could take this extra time. A fork closes the ledger (see
+        `outlive.ledger.fork_safety`).
         """
         self._ledger.put_back(self._ledger.take(utc_now()))
 
@@ -308,8 +310,8 @@ class Outlive:
     ) -> list[Task]:
         """Return the tasks of a project, newest first.
 
-        By default, this is the project of the current directory. If states are given, only tasks in these states are
-        returned.
+        Without `project`, the project of the current directory is used. If states are given, only tasks in these states
+        are returned.
         """
         states = (state,) if isinstance(state, str) else tuple(state)
         if unknown := [each for each in states if each not in STATES]:
@@ -328,11 +330,11 @@ class Outlive:
     def transcript(
         self, task: Task | str, *, since: int = 0, last: int | None = None, tools: bool = False
     ) -> TranscriptDocument:
-        """Return what an agent and its user have said, in all attempts of a task.
+        """Return what an agent and its user have written, in all attempts of a task.
 
-        The result has the entries with a number greater than `since`, or only the last `last` of these entries. With
-        `tools`, it includes tool calls and their results. Secrets are masked. An entry keeps its number while the agent
-        works. To get the next entries, call this method again, with the field `next` of the result as `since`.
+        The result has the entries with a number greater than `since`, or only the last `last` of them. With `tools`, it
+        includes tool calls and their results. Secrets are masked. An entry keeps its number while the agent works. To
+        get the next entries, call this method again, and give the field `next` of the result as `since`.
         """
         from outlive.service.agents.transcript import (  # noqa: PLC0415 - imported here, because only programs that use agents need it
             read_transcript,
@@ -346,8 +348,8 @@ class Outlive:
     def session(self, name: str | None = None, *, project: str | os.PathLike[str] | None = None) -> Session:
         """Return an agent session of a project.
 
-        `name` is the session's name in its client. By default, this is the session in which this program runs, and
-        the project of the current directory.
+        `name` is the name that the agent client has given the session. The default is the session in which this program
+        runs. The default project is that of the current directory.
         """
         found = name or self._session or session_of(os.environ)
         if found is None:
@@ -358,10 +360,10 @@ class Outlive:
         return Session(self._home, found, project_of(place), adopt)
 
     def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:
-        """Block until all tasks have ended, or with `any_one` until one task has ended.
+        """Wait until all tasks have ended, or with `any_one` until one of them has ended.
 
-        Returns False if the timeout passed first. The tasks are not polled, because the kernel wakes this process when
-        a task ends.
+        Returns False if the timeout was over before. The tasks are not polled, because the kernel wakes this process
+        when a task ends.
         """
         ended: dict[str, domain.Task] = {}
         in_time = wait_for(
@@ -374,15 +376,15 @@ class Outlive:
         )
         for task in tasks:
             if task.id in ended:
-                task._found = ended[task.id]  # noqa: SLF001 - the wait has just read this task, so the task need not be read again
+                task._found = ended[task.id]  # noqa: SLF001 - the wait has just read this task, so it need not be read again
             else:
                 task.refresh()
         return in_time
 
     def cancel(self, *tasks: Task) -> bool:
-        """End the tasks with every process that they started.
+        """End tasks with every process that they started.
 
-        Returns True if this call ended every task, and otherwise False.
+        Returns True if this call ended all of them, and otherwise False.
         """
         outcomes = cancel(self._home, [task.id for task in tasks], adopt)
         for task in tasks:
@@ -391,7 +393,7 @@ class Outlive:
 
 
 class Task:
-    """One task, as it was when it was last read. `refresh` reads it again."""
+    """One task, in the state in which it was last read. `refresh` reads it again."""
 
     def __init__(
         self, home: Home, task_id: str, found: domain.Task | None = None, *, was_started: bool = False
@@ -399,7 +401,8 @@ class Task:
         self._home = home
         self.id = task_id
         self.was_started = was_started
-        """Whether the `run` or `agent` that returned this object started an attempt. Otherwise False."""
+        """Whether the call of `run` or `agent` that returned this object started an attempt. False for other objects.
+        """
         self._found = found
 
     @property
@@ -416,12 +419,12 @@ class Task:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the task has ended."""
+        """Whether the task was over when it was last read."""
         return is_terminal(self.state)
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code, or None if the command did not exit or its exit was not observed."""
+        """The command's exit code. None if it did not exit or if its exit was not seen."""
         return self._task.current.exit_code
 
     @property
@@ -431,12 +434,12 @@ class Task:
 
     @property
     def reason(self) -> str | None:
-        """Why the task ended in its state: `timeout`, `requested`, `not_started`, ..."""
+        """A word for why the task ended: `timeout`, `requested`, `not_started`, ..."""
         return self._task.current.reason
 
     @property
     def command(self) -> str:
-        """The command as it was given, with its secrets. `as_dict` masks the secrets."""
+        """The command as it was given, with its secrets. In `as_dict`, they are masked."""
         return self._task.launch.command
 
     @property
@@ -448,8 +451,7 @@ class Task:
     def answer(self) -> str | None:
         """The final answer of an agent.
 
-        If the agent gave no final answer, this is its last text. The value is None for a command, and while the agent
-        runs.
+        If the agent gave no final answer, this is its last text. It is None for a command, and while the agent runs.
         """
         if self._task.launch.agent is None or not self.has_ended:
             return None
@@ -458,15 +460,15 @@ class Task:
     def refresh(self) -> Self:
         """Read the task again.
 
-        If the task's keeper was killed, the task is settled: its end is recorded.
+        If the task's keeper was killed, the end of the task is recorded now.
         """
         self._found = read.find(self._home, [self.id], adopt)[0]
         return self
 
     def wait(self, timeout: Span = None) -> Self:
-        """Block until the task has ended or the timeout is over.
+        """Wait until the task has ended or the timeout is over.
 
-        `has_ended` then tells whether the task has ended.
+        Afterwards, `has_ended` tells whether the task has ended.
         """
         ended: list[domain.Task] = []
         wait_for(self._home, [self.id], timeout=_span(timeout), adopter=adopt, on_end=ended.append)
@@ -490,8 +492,8 @@ class Task:
     def send(self, content: str | bytes, *, eof: bool = False) -> Self:
         """Write input to a task that was launched with `stdin`.
 
-        The content is written unchanged, and no newline is added. With `eof`, the input is closed afterwards, and the
-        task sees the end of its input. Raises `Unavailable` if the task does not read.
+        The content is written unchanged, without a newline at the end. With `eof`, the input is closed afterwards, and
+        the task sees the end of its input. Raises `Unavailable` if the task does not read its input.
         """
         raw = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else bytes(content)
         self._found = send(self._home, self.id, raw, adopt, is_last=eof)
@@ -503,10 +505,10 @@ class Task:
         return self.refresh()
 
     def output(self, *, since: int = 0, tail: int | None = None, attempt: int | None = None) -> bytes:
-        """Return what the task has written.
+        """Return the output of the task.
 
-        Returns the output from the offset `since` to the end, or only the last `tail` bytes. Output that was dropped
-        from the middle is left out. By default, the output of the newest attempt is returned.
+        This is the output from the offset `since` to the end, or only its last `tail` bytes. Output that was dropped
+        from the middle is missing. Without `attempt`, it is the output of the newest attempt.
         """
         files = files_with_output(self._home, self._task, attempt)
         end = size_of(files)
@@ -528,8 +530,8 @@ class Task:
     def open_done(self) -> int:
         """Return a file descriptor that hangs up when the task's keeper has exited.
 
-        An event loop can watch this descriptor. When the descriptor hangs up, call `refresh`. If the task has not ended
-        then, open a new descriptor.
+        An event loop can watch this descriptor. When it hangs up, call `refresh`. If the task has still not ended, open
+        a new descriptor.
         """
         return open_done(read.files_of(self._home, self._task))
 
@@ -542,9 +544,9 @@ class Task:
 
 
 def adopt(home: Home, launch: Launch, _: AttemptFiles, held: HeldFiles) -> None:
-    """Ask the spawner to adopt a task that runs without a keeper.
+    """Start a new keeper for a task whose keeper was killed.
 
-    Adopting a task starts a new keeper. The spawner does this, because only the spawner forks.
+    The spawner process is asked to do this, because only the spawner forks.
     """
     held.close()
     _spawner.ask({"verb": "reconcile", **_place(home), "task": launch.id})
@@ -553,7 +555,7 @@ def adopt(home: Home, launch: Launch, _: AttemptFiles, held: HeldFiles) -> None:
 def retry_for(home: Home, task: domain.Task, session: str | None, project: str | None) -> None:
     """Start a new attempt of a task.
 
-    The ending of the attempt is reported to `session`.
+    The end of the attempt is reported to the agent session `session`.
     """
     heard = {"session": session, "session_project": project}
     owner = os.getpid() if task.launch.mode == "foreground" else None
@@ -563,7 +565,7 @@ def retry_for(home: Home, task: domain.Task, session: str | None, project: str |
 def _project_here() -> str | None:
     """Return this program's project, or None if the current directory was deleted.
 
-    A call of the SDK must not fail only because the current directory was deleted.
+    A call of the SDK must not fail just because the current directory was deleted.
     """
     try:
         return project_of(current_directory(os.environ))
@@ -582,7 +584,7 @@ def _id(task: Task | str) -> str:
 def _several(given: Any) -> list[Any]:
     """Return the arguments as a list. A single argument becomes a list with one item.
 
-    A string is a single argument. If it were read as a sequence, each of its letters would become an argument.
+    A string is a single argument. Without this function, each of its letters would be taken as an argument.
     """
     return [given] if isinstance(given, (str, bytes, os.PathLike, Task)) else list(given)
 
@@ -590,7 +592,7 @@ def _several(given: Any) -> list[Any]:
 def _check_kinds(fields: Mapping[str, Any]) -> None:
     """Raise `UserError` for arguments of a wrong type.
 
-    Without this check, such an argument would fail in the spawner, and the error would be less clear.
+    Without this check, the error would come from the spawner process, and would be less clear.
     """
     given = [(name, fields[name], kind) for name, kind in _KINDS.items() if fields.get(name) is not None]
     several = [(name, one, str) for name in ("locks", "ports") for one in _several(fields.get(name, ()))]
@@ -611,9 +613,9 @@ def _span(given: Span) -> timedelta | None:
 
 
 def seconds_of(given: Span) -> float | None:
-    """Return a span of time in seconds.
+    """Return a duration in seconds.
 
-    Raises `UserError` if the value is not a span of time of at most ten years.
+    Raises `UserError` if the value is not a duration of at most ten years.
     """
     seconds = given.total_seconds() if isinstance(given, timedelta) else given
     try:

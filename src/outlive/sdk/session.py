@@ -52,11 +52,11 @@ class Session:
         transcript: str | None = None,
         terminal: str | None = None,
     ) -> HandOffDocument:
-        """Record that the session begins or crosses a boundary, and return the hand-off.
+        """Record that the session begins or continues, and return the hand-off.
 
-        The hand-off is a digest of background tasks. Its `text` is for the model. If this boundary was recorded before,
-        the hand-off and its `text` are empty. The notices in the hand-off count as presented. `pid` is the client's
-        process. When this process has exited, the session is over.
+        The hand-off is a summary of background tasks, and its `text` is for the model. It is empty if the same
+        beginning was recorded before. The notices in the hand-off count as presented. `pid` is the id of the client's
+        process. When that process has exited, the session is over.
         """
         if source not in SOURCES:
             raise UserError(f"source cannot be {source!r}", f"give one of: {', '.join(SOURCES)}")
@@ -81,13 +81,13 @@ class Session:
         return cast("HandOffDocument", found)
 
     def end(self, reason: str | None = None) -> None:
-        """End the session and its foreground tasks. Its background tasks continue."""
+        """End the session and its foreground tasks. The background tasks continue."""
         lineage.end(self._home, self.name, self.project, reason, self._adopter)
 
     def edited(self, *paths: str | os.PathLike[str]) -> None:
-        """Record that the session has changed these files itself.
+        """Record that the session itself has changed these files.
 
-        If a task changes the same files at the same time, the report of the task's ending names these files.
+        If a task changes the same files at the same time, the notice about the task's end names them.
         """
         for path in paths:
             if not isinstance(path, (str, os.PathLike)):
@@ -98,8 +98,8 @@ class Session:
     def inbox(self, *, acknowledge: bool = False) -> list[NoticeDocument]:
         """Return the notices that the session has not received yet.
 
-        Each notice is returned once. The session's next call confirms that these notices arrived. With `acknowledge`,
-        they count as received immediately.
+        Each notice is returned once. It counts as received after the next call for this session. With `acknowledge`, it
+        counts as received at once.
         """
         reconcile(self._home, utc_now(), None, self._adopter)
         with inbox_service.claim(self._home, self.name, self.project, is_turn=True) as claimed:
@@ -117,9 +117,9 @@ class Session:
         return cast("list[NoticeDocument]", notice_documents(self._home, seen.tellings, seen.session))
 
     def follow(self) -> Iterator[NoticeDocument]:
-        """Yield the session's notices as they come, and sleep between two notices.
+        """Yield the session's notices as they come. Sleep until the next one.
 
-        A notice counts as presented once the caller requests the next notice.
+        A notice counts as presented when the caller asks for the next one.
         """
         for claimed in follow_inbox(self._home, self.name, self.project, self._adopter):
             found = notice_documents(self._home, claimed.tellings, claimed.owed.session if claimed.owed else None)
@@ -134,7 +134,7 @@ class Session:
         return inbox_service.acknowledge(self._home, notices, self.name, self.project)
 
     def dismiss(self, *notices: str) -> list[str]:
-        """Dismiss notices, so that no session gets them any more.
+        """Close notices, so that no session gets them any more.
 
         Returns the ids of the notices that had not been acknowledged or dismissed before.
         """
@@ -143,7 +143,7 @@ class Session:
     def gate(self, *, wait: bool = False, ceiling: float = gate_service.CEILING_S) -> GateDocument:
         """Return whether the session may stop, and the reason.
 
-        With `wait`, block until the session may stop, but for at most `ceiling` seconds.
+        With `wait`, wait until the session may stop, but for at most `ceiling` seconds.
         """
         ask = gate_service.wait_at_gate if wait else gate_service.gate
         answer = ask(self._home, self.name, self.project, self._adopter, ceiling)

@@ -1,4 +1,7 @@
-"""The clocks. The domain and the ledger read no clock; they get the time as `now`."""
+"""The clocks of Outlive.
+
+The domain and the ledger read no clock. They get the time as the parameter `now`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ def utc_now() -> datetime:
 
 
 def tick() -> str:
-    """Return the present time as a boot id and monotonic microseconds."""
+    """Return the time since boot in microseconds, together with the id of the boot."""
     return f"{boot_id()} {time.monotonic_ns() // 1000}"
 
 

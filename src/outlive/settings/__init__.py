@@ -1,1 +1,1 @@
-"""The user's settings: the file, its keys, and the models that they choose."""
+"""The user's settings: the file, its keys, and the choice of an agent's model."""

@@ -1,8 +1,8 @@
-"""The clients and models that an agent task tries, from options and settings.
+"""The choice of the clients and models that an agent task tries.
 
-The sources, in order of precedence, are the option, the project, the category and the client's default. A setting of a
-model applies only to this model. So if a category calls its model unstable and another model runs instead, the other
-model does not count as unstable.
+The first of these that names a model decides: an option, the project's settings, the category's settings, and the
+client's default. A setting about a model applies only to that model. For example, if a category calls its model
+unstable, but another model runs, that other model does not count as unstable.
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
 
 def known_clients(settings: AgentSettings) -> tuple[str, ...]:
-    """Return the names of all clients.
-
-    These are the clients with an adapter and the clients in the user's settings.
-    """
+    """Return the names of all clients: with an adapter or in the user's settings."""
     return tuple(dict.fromkeys((*CLIENTS, *settings.clients)))
 
 
@@ -42,17 +39,17 @@ def choose(
     category: str | None,
     project: str | None,
 ) -> tuple[Candidate, ...]:
-    """Return the candidates of an agent task, in the order in which they are tried.
+    """Return the clients and models that an agent task tries, in this order.
 
-    `client`, `model`, `fallback` and `category` are options. An option that is not given is None. `project` is the
-    task's resolved project. Raises `UserError` for a wrong name.
+    `client`, `model`, `fallback` and `category` are options. They are None if they are not given. `project` is the path
+    of the task's project without symbolic links. Raises `UserError` for a wrong name.
     """
     choice = choice_of(settings, client=client, model=model, category=category, project=project)
     presets = _presets(settings, category, project)
     names: list[Name] = [(choice.client, choice.model)]
     if fallback is None:
-        # The user may have chosen a model that the settings also name as a fallback. This is not a mistake, so the
-        # second mention is dropped without an error.
+        # If the chosen model is also a fallback in the settings, this is not a mistake of the user. So leave out the
+        # second one without an error.
         names += [name for name in _set_fallback(settings, presets) if name != names[0]]
     else:
         names += [_fallback_name(text, choice.client, known_clients(settings)) for text in fallback]
@@ -63,7 +60,7 @@ def choose(
 def choice_of(
     settings: AgentSettings, *, client: str | None, model: str | None, category: str | None, project: str | None
 ) -> Choice:
-    """Return the client and model that are tried first, and the source of the model."""
+    """Return the client and model that are tried first, and where the model was named."""
     known = known_clients(settings)
     if client is not None:
         check_client(client, known)
@@ -82,7 +79,7 @@ def choice_of(
 
 
 def tables_of(settings: AgentSettings, candidates: Iterable[Candidate]) -> Mapping[str, Any]:
-    """Return the settings for the adapters of these candidates, by client."""
+    """Return the user's settings for the clients in `candidates`, by client."""
     used = dict.fromkeys(one.client for one in candidates)
     return {name: dict(settings.clients[name].table) for name in used if name in settings.clients}
 
@@ -96,10 +93,10 @@ def check_client(client: str, known: Collection[str]) -> None:
 
 
 def model_name(text: str, known: Collection[str], client: str | None = None) -> tuple[str | None, str]:
-    """Return the client and the model that `MODEL` or `CLIENT:MODEL` names.
+    """Return the client and the model in a text such as `MODEL` or `CLIENT:MODEL`.
 
-    If `text` names no client, the client is `client`. Raises `UserError` if `text` names another client than `client`,
-    or if its prefix looks like a misspelled client.
+    If the text names no client, the result has the argument `client`. Raises `UserError` if the text names another
+    client than `client`, or if its first part looks like a misspelled client.
     """
     prefix, colon, rest = text.partition(":")
     if not text.strip() or (colon and prefix in known and not rest.strip()):
@@ -119,9 +116,9 @@ def model_name(text: str, known: Collection[str], client: str | None = None) -> 
 
 
 def own_name(preset: Preset, settings: AgentSettings) -> tuple[str | None, str | None]:
-    """Return the client and the model of a preset.
+    """Return the client and the model that a project's or a category's settings name.
 
-    If the preset names a model without a client, the model belongs to the default client.
+    If they name a model without a client, it is a model of the default client.
     """
     if preset.model is None:
         return preset.client, None
@@ -130,18 +127,18 @@ def own_name(preset: Preset, settings: AgentSettings) -> tuple[str | None, str |
 
 
 def preset_fallback(preset: Preset, settings: AgentSettings) -> list[Name]:
-    """Return the fallback models of a preset.
+    """Return the fallback models that a project's or a category's settings name.
 
-    A model that is named without a client belongs to the preset's client.
+    A model without a client belongs to the client of these settings.
     """
     client = own_name(preset, settings)[0] or settings.client
     return [_fallback_name(text, client, known_clients(settings)) for text in preset.fallback or ()]
 
 
 def check_unique(names: Sequence[Name], of: str) -> None:
-    """Raise `UserError` for a model that is named twice.
+    """Raise `UserError` if a model is named twice.
 
-    After the last model, the first model is tried again, so a second mention has no effect.
+    After the last model, the first one is tried again. So naming a model twice has no effect.
     """
     for at, name in enumerate(names):
         if name in names[:at]:
@@ -157,7 +154,7 @@ def _fallback_name(text: str, client: str, known: Collection[str]) -> Name:
 
 
 def _presets(settings: AgentSettings, category: str | None, project: str | None) -> tuple[Preset, Preset]:
-    """Return the presets of the project and of the category."""
+    """Return the settings of the project and those of the category."""
     if category is not None and category not in settings.categories:
         otherwise = f"describe it in [agents.categories.NAME] of {settings.path or 'your settings file'}"
         hint = did_you_mean(category, settings.categories, otherwise)
@@ -166,9 +163,10 @@ def _presets(settings: AgentSettings, category: str | None, project: str | None)
 
 
 def _set_fallback(settings: AgentSettings, presets: Iterable[Preset]) -> Iterator[Name]:
-    """Yield the fallback models of the first preset that has a fallback.
+    """Yield the first list of fallback models that is set.
 
-    If no preset has a fallback, yields the general fallback models of the settings.
+    The settings of the project and of the category are searched in this order. If neither has such a list, the general
+    one is used.
     """
     for preset in presets:
         if preset.fallback is not None:
@@ -192,10 +190,10 @@ def _candidate(settings: AgentSettings, name: Name, presets: Iterable[Preset]) -
 
 
 def _is_unstable(settings: AgentSettings, name: Name, presets: Iterable[Preset]) -> bool:
-    """Return whether the settings call this model unstable.
+    """Return whether the user's settings call a model unstable.
 
-    The model's own table decides. If this table does not have the key, the presets decide. The key of a preset applies
-    only to the preset's own model.
+    The settings of the model decide first. If they do not say it, those of the project and the category decide, but
+    only for the model that they name.
     """
     client, model = name
     if model is None:

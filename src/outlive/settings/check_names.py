@@ -1,4 +1,4 @@
-"""The check that clients, models and fallbacks in the settings fit each other."""
+"""The check that the clients, models and fallbacks in the settings are known."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def check_names(settings: AgentSettings) -> None:
-    """Raise `BadKey` for the first name that is unknown or is not allowed at its key."""
+    """Raise `BadKey` for the first name that is unknown, or not allowed for its key."""
     known = known_clients(settings)
     for name, client in settings.clients.items():
         where = ("agents", "clients", name)
@@ -43,7 +43,7 @@ def check_names(settings: AgentSettings) -> None:
 
 
 def _check(where: Where, check: Callable[..., object], *arguments: object) -> None:
-    """Call a check. If the check fails, raise `BadKey`, which names the key."""
+    """Call a function that checks a value. If it fails, raise `BadKey` with the key."""
     try:
         check(*arguments)
     except UserError as error:
@@ -51,7 +51,7 @@ def _check(where: Where, check: Callable[..., object], *arguments: object) -> No
 
 
 def _check_described(name: str, client: ClientSettings, where: Where) -> None:
-    """Raise `BadKey` if a client's table lacks a needed key or has a forbidden key."""
+    """Raise `BadKey` if a client's settings lack a needed key or have a forbidden one."""
     if ":" in name or "," in name:
         fact = f"{dotted(where)} has a colon or a comma in its name"
         raise BadKey(where, fact, "choose a name without colons and commas")
@@ -77,7 +77,10 @@ def _check_described(name: str, client: ClientSettings, where: Where) -> None:
 
 
 def _check_preset(preset: Preset, settings: AgentSettings, where: Where) -> None:
-    """Raise `BadKey` for a wrong client, model, fallback or `unstable` in a preset."""
+    """Raise `BadKey` for wrong settings of a project or category.
+
+    The client, the model, the fallbacks and the key `unstable` are checked.
+    """
     if preset.client is not None:
         _check((*where, "client"), check_client, preset.client, known_clients(settings))
     _check((*where, "model"), own_name, preset, settings)

@@ -1,4 +1,4 @@
-"""The check of a settings file's tables against the schema."""
+"""The check that a settings file has only known keys and valid values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST = 60
 
 
 class BadKey(Exception):
-    """The error for a wrong key or value: the key's place, the fault and a hint."""
+    """The error for a wrong key or value: where it is, what is wrong, and a hint."""
 
     def __init__(self, where: Where, fact: str, hint: str) -> None:
         super().__init__(fact)
@@ -31,7 +31,7 @@ class BadKey(Exception):
 
 
 def checked(table: Table, found: Mapping[str, Any], where: Where = ()) -> dict[str, Any]:
-    """Return the checked values of a table, by key.
+    """Return the values of a table in the settings after a check, by key.
 
     Raises `BadKey` for a wrong key or value.
     """
@@ -52,7 +52,7 @@ def checked(table: Table, found: Mapping[str, Any], where: Where = ()) -> dict[s
 
 
 def _entries(table: Table, found: Mapping[str, Any], where: Where) -> dict[str, Any]:
-    """Return the checked values of tables whose names the user chooses, by name."""
+    """Return the checked tables whose names the user chooses, by name."""
     values = {}
     for name, each in found.items():
         here = (*where, name)
@@ -93,7 +93,7 @@ def _table(value: object, where: Where) -> Mapping[str, Any]:
 
 
 def _value(key: Key, value: object, where: Where) -> Any:
-    """Return the value of a key, converted as the kind of the key requires.
+    """Return the value of a key in the form that Outlive uses, such as a duration.
 
     Raises `BadKey` if the value is not valid.
     """
@@ -126,7 +126,7 @@ def _texts(_: Key, value: object) -> list[str]:
 
 def _program(key: Key, value: object) -> list[str]:
     words = _texts(key, value)
-    # A relative path would name a file in the repository that the agent works in.
+    # A relative path could name a file in the repository in which the agent works.
     if not words or not words[0] or ("/" in words[0] and not words[0].startswith("/")):
         raise ValueError
     return words
@@ -173,9 +173,9 @@ def _choice(key: Key, value: object) -> object:
 
 
 def _conditions(_: Key, value: object) -> dict[str, Any]:
-    """Return the conditions of a line.
+    """Return the conditions by which a line of a client's output is recognized.
 
-    Raises TypeError for a value that no JSON value can equal, such as a date or `nan`.
+    Raises TypeError for a value that is never equal to a JSON value, such as a date or `nan`.
     """
     if not isinstance(value, dict) or not value:
         raise TypeError

@@ -1,6 +1,6 @@
 """The search for the line of a key in a TOML file.
 
-`tomllib` does not report this line.
+The parser `tomllib` does not report this line.
 """
 
 from __future__ import annotations
@@ -18,22 +18,21 @@ _MOST_CANDIDATES, _LONGEST_VALUE = 40, 60
 def line_of(text: str, where: Sequence[str]) -> int | None:
     """Return the number of the line in which a key begins, or None if it is unclear.
 
-    A key begins in a line if the file up to the end of this line has the key, and the file before this line does not
-    have it.
+    The lines up to and including this line contain the key. The lines before it do not.
     """
     if len(text) > _MOST_CHARACTERS or not where:
         return None
     lines = text.split("\n")
     first: int | None = 0
     for depth in range(1, len(where) + 1):
-        # A key is never before the table that it is in.
+        # A key is never before the beginning of its table.
         if first is not None:
             first = _first_line(lines, where[:depth], first)
     return None if first is None else first + 1
 
 
 def _first_line(lines: Sequence[str], where: Sequence[str], start: int) -> int | None:
-    """Return the index of the line in which a key begins, or None if it is not found.
+    """Return the index of the line in which a key begins, or None if there is none.
 
     The search begins at the line with the index `start`.
     """
@@ -50,7 +49,7 @@ def _first_line(lines: Sequence[str], where: Sequence[str], start: int) -> int |
 
 
 def _has_key(lines: Sequence[str], where: Sequence[str]) -> bool | None:
-    """Return whether the lines have a key, or None if the lines are not valid TOML."""
+    """Return whether some lines contain a key, or None if they are not valid TOML."""
     try:
         found: object = tomllib.loads("\n".join(lines) + "\n")
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """The reader of the user's settings file, `$XDG_CONFIG_HOME/outlive/config.toml`.
 
-A file in a repository must not configure Outlive. So the settings file must belong to the user or to root. No other
-user may be able to change it, and it must not lie in the worktree that the task works in.
+A file in a repository must not configure Outlive. So the settings file must belong to the user or to root, and no other
+user may be able to change it. It must not be in the worktree in which the task works.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _LIMITS = ("budget_usd", "max_tokens", "max_turns")
 
 
 def settings_path(environ: Mapping[str, str]) -> str | None:
-    """Return the path of the settings file, or None if the home directory is unknown.
+    """Return the path of the settings file, whether or not the file exists.
 
-    The file may be missing.
+    Returns None if the home directory is unknown.
     """
-    # The XDG specification requires that a relative path is ignored.
+    # The XDG specification demands that a relative path is ignored.
     if (given := environ.get("XDG_CONFIG_HOME", "")).startswith("/"):
         return os.path.abspath(given) + "/outlive/config.toml"
     if (given := environ.get("HOME", "")).startswith("/"):
@@ -46,10 +46,10 @@ def settings_path(environ: Mapping[str, str]) -> str | None:
 
 
 def read_agent_settings(environ: Mapping[str, str], project: str | None) -> AgentSettings:
-    """Return the user's settings for agents, or the defaults if there is no file.
+    """Return the user's settings for agents. Without a settings file, return defaults.
 
-    `project` is the resolved project of the task. Raises `UserError` for a file that cannot be read, that is not
-    trusted, or that has an error in it.
+    `project` is the path of the task's project without symbolic links. Raises `UserError` if the file cannot be read,
+    is not safe from other users or contains an error.
     """
     path = settings_path(environ)
     content = None if path is None else _content(path, project)
@@ -64,7 +64,7 @@ def read_agent_settings(environ: Mapping[str, str], project: str | None) -> Agen
 
 
 def parse_agent_settings(text: str, path: str) -> AgentSettings:
-    """Return the settings that a TOML text contains. Errors name the file `path`."""
+    """Return the settings in a TOML text. Errors name the file `path`."""
     import tomllib  # noqa: PLC0415 - only users with a settings file need this import
 
     try:
@@ -84,9 +84,9 @@ def parse_agent_settings(text: str, path: str) -> AgentSettings:
 
 
 def _not_toml(text: str, path: str, why: str) -> UserError:
-    """Return the error for a text that is not TOML.
+    """Return the error for a text that is not valid TOML.
 
-    The number of the line is taken from the message of `tomllib`.
+    The number of the line is taken from the message of the parser `tomllib`.
     """
     fact, has_place, place = why.rpartition(" (at ")
     number = place.removeprefix("line ").partition(",")[0]
@@ -142,7 +142,7 @@ def _check_kind(path: str, found: os.stat_result) -> None:
 
 
 def _check_trust(path: str, found: os.stat_result, project: str | None) -> None:
-    """Raise `UserError` for a file that another user or a repository may have written."""
+    """Raise `UserError` if another user or a repository may have written the file."""
     directory = os.path.dirname(os.path.realpath(path))
     for name, one in ((path, found), (directory, os.stat(directory))):
         if one.st_uid not in (os.geteuid(), 0):
@@ -150,7 +150,7 @@ def _check_trust(path: str, found: os.stat_result, project: str | None) -> None:
                 f"{name} belongs to user {one.st_uid}, not to you ({os.geteuid()}), so the settings are not read",
                 f"make it yours: chown {os.geteuid()} {name}",
             )
-        # In a directory such as /tmp, the sticky bit keeps other users from replacing the file.
+        # In a directory such as /tmp, the sticky bit prevents other users from replacing the file.
         if one.st_mode & 0o022 and not (stat.S_ISDIR(one.st_mode) and one.st_mode & stat.S_ISVTX):
             raise UserError(
                 f"{name} can be written by others (mode {one.st_mode & 0o777:o}), so the settings are not read",
@@ -166,7 +166,7 @@ def _check_trust(path: str, found: os.stat_result, project: str | None) -> None:
 
 
 def _places(path: str) -> Iterator[str]:
-    """Yield the path, and every path that its symbolic links lead to."""
+    """Yield a path, and the paths to which its symbolic links lead."""
     for _ in range(_MOST_LINKS):
         yield path
         path = os.path.realpath(os.path.dirname(path)) + "/" + os.path.basename(path)
@@ -178,7 +178,7 @@ def _places(path: str) -> Iterator[str]:
 
 
 def _settings(found: Mapping[str, Any], path: str) -> AgentSettings:
-    """Return the settings from checked values. Raise `BadKey` for a wrong name."""
+    """Return the settings made from checked values. Raise `BadKey` for a wrong name."""
     names = ("client", "depth", "at_once", "at_once_per_provider", "most_calls", "idle_timeout")
     settings = AgentSettings(
         path=path,
@@ -218,9 +218,9 @@ def _preset(found: Mapping[str, Any]) -> Preset:
 
 
 def _projects(found: Mapping[str, Any]) -> dict[str, Preset]:
-    """Return the presets of projects, by resolved path.
+    """Return the settings of projects, by the project's path without symbolic links.
 
-    The paths are resolved, because the path of a task's project is resolved, too.
+    The path of a task's project has no symbolic links either, so the two can be compared.
     """
     presets: dict[str, Preset] = {}
     for name, each in found.items():

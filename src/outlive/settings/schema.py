@@ -1,6 +1,6 @@
-"""Every key of the user's settings file: its type, range, default and meaning.
+"""A list of all keys of the settings file: type, range, default and meaning.
 
-`read_settings` refuses every key that is not listed here. `make docs` writes docs/reference/settings.md from this list.
+`read_settings` refuses every other key. `make docs` writes docs/reference/settings.md from this list.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
         "text", "texts", "whole", "money", "yes_no", "duration", "choice", "program", "template", "conditions"
     ]
 
-MOST = 1 << 53  # a larger number is not exact in JSON
+MOST = 1 << 53  # many programs cannot read a larger number from JSON exactly
 
 
 class Key(Value):
-    """One key: its name, the values that it may have, and its meaning."""
+    """One key of the settings: its name, the values that it may have, and its meaning."""
 
     name: str
     kind: Kind
     help: str
     default: object = None
-    """The value that applies if the key is missing, or None if the key has no default."""
+    """The value if the key is missing, or None if there is no default."""
     choices: tuple[str, ...] = ()
     """The values that a key of the kind `choice` may have.
 
-    For a key of the kind `template`, each choice must occur in at least one text of the list.
+    If the key is of the kind `template`, at least one text of its list must contain each of these choices.
     """
 
 
 class Table(Value):
-    """A table of keys, or of tables that the user names."""
+    """A table of the settings, with keys, or with tables that the user names."""
 
     name: str
     help: str
     keys: tuple[Key, ...]
     entry: str | None = None
-    """For a table of named tables: the placeholder for the name in the documentation."""
+    """If the user names the tables in this table: the placeholder for the name in the documentation."""
     names: tuple[str, ...] = ()
-    """The names that the named tables may have. Empty if every name is allowed."""
+    """The names that the tables in this table may have. Empty if every name is allowed."""
     tables: tuple[Table, ...] = ()
 
 
@@ -122,7 +122,7 @@ LINES = Table(
     ),
 )
 DESCRIBED_ONLY = ("prompt", "model_arguments", "resume", "session", "lines")
-"""The keys that only clients without an adapter in Outlive may have."""
+"""The keys that are allowed only for clients without an adapter in Outlive."""
 CLIENTS = Table(
     name="clients",
     entry="NAME",

@@ -212,7 +212,7 @@ HISTORIES: dict[str, History] = {
 
 
 def record(path: str) -> None:
-    """Write these tasks with Outlive, as launchers, keepers and reconcilers do."""
+    """Write these tasks with Outlive, as its launchers and keepers do, and as readers do that settle tasks."""
     launches = {task.id: task.launch for task in TASKS}
     with SqliteLedger(path, _NOW) as ledger:
         for id_, asked in launches.items():
@@ -236,7 +236,7 @@ def record(path: str) -> None:
         ledger.start("tlost222", 2, _SETTLED + _SECOND)
         ledger.add_evidence("tlost222", 1, _EXITED, _SETTLED + 5 * _SECOND)
         read_result(ledger, "tended22", "s-1")
-    # Copy the log into the file, because only the file is kept.
+    # Copy the write-ahead log into the database file, because only this file is kept.
     connection = apsw.Connection(path)
     # `wal_checkpoint()` does nothing on a connection that has not read yet, and reports no error.
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,4 +1,4 @@
-"""The recorded streams of the real clients, and how to read them in tests."""
+"""The recorded output of the real clients, and functions that read it in tests."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ MODELS = {"claude": "scripted", "codex": "scripted", "gemini": "gemini-2.5-pro",
 
 
 def stream(client: str, case: str) -> bytes:
-    """Return what a client printed in a case."""
+    """Return what a client printed in a recorded case."""
     return (STREAMS / client / f"{case}.jsonl").read_bytes()
 
 
 def names() -> list[tuple[str, str]]:
-    """Return client and case of each recorded stream."""
+    """Return the client and the case of each recorded output."""
     return [(path.parent.name, path.stem) for path in sorted(STREAMS.glob("*/*.jsonl"))]
 
 
 def new_reader(client: str, events: list[Event] | None = None, *, is_resumed: bool = False) -> StreamReader:
-    """Return a reader for an attempt of a client, which also keeps the events."""
+    """Return an object that reads the output of one attempt of a client, and keeps the events."""
     start = AgentStart(client=client, model=MODELS.get(client), is_resumed=is_resumed)
     request = AgentRequest(candidates=(Candidate(client=client, model=MODELS.get(client)),))
     return StreamReader(new_adapter(client), request, start, (lambda _: None) if events is None else events.append)
 
 
 def read(client: str, printed: bytes, events: list[Event] | None = None) -> StreamReader:
-    """Return a reader that has read a whole output."""
+    """Return such an object after it has read a whole output."""
     reader = new_reader(client, events)
     reader.feed(printed)
     reader.finish()

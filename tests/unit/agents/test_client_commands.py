@@ -1,4 +1,4 @@
-"""The command lines with which the clients are started."""
+"""The command lines and variables with which agents' clients are started."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PROMPT = "Count the\nfiles -- 'and' \"say\" so"
 SESSION = "0f3c2c52-7d3c-4be2-9a2e-5a4d7a3f2f10"
-# Options that give an agent more rights than its user's configuration does.
+# Options that give an agent more rights than the user's configuration of the client does.
 WIDENING = (
     *("--dangerously-skip-permissions", "--permission-mode", "bypassPermissions", "--allowedTools"),
     *("--dangerously-bypass-approvals-and-sandbox", "--full-auto", "--sandbox", "-s=danger-full-access"),
@@ -37,20 +37,20 @@ def _environ(environ: dict[str, str]) -> dict[str, str]:
 
 
 def test_every_client_is_named_by_its_adapter() -> None:
-    """For each client, the registry has an adapter with the client's name."""
+    """The registry has an adapter for each client, under the client's name."""
     assert {name: new_adapter(name).name for name in CLIENTS} == {name: name for name in CLIENTS}
     assert set(CLIENTS) == set(MODELS)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_prompt_is_not_an_argument(client: str) -> None:
-    """The client reads its prompt from standard input, so no argument contains the prompt."""
+    """No argument of a client contains the prompt, because the client reads it from standard input."""
     assert not any("files" in word for word in _argv(client))
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_command_line_gives_no_additional_rights(client: str) -> None:
-    """No option on the command line gives more rights, neither for a new session nor for a resumed session."""
+    """No option gives the client more rights than its user does, in a new or in a resumed session."""
     for start in ({}, {"model": "m"}, {"session": SESSION, "is_resumed": True}):
         words = _argv(client, **start)
         assert not set(words).intersection(WIDENING)
@@ -58,7 +58,7 @@ def test_command_line_gives_no_additional_rights(client: str) -> None:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_model_and_session_are_passed_on(client: str) -> None:
-    """The command line has the model and the resumed session, each after its option."""
+    """The command line has the model and the resumed session, each after the option of the client for it."""
     words = _argv(client, model="provider/m", session=SESSION, is_resumed=True)
     assert words[words.index("provider/m") - 1] in ("-m", "--model")
     assert words[words.index(SESSION) - 1] in ("--resume", "resume", "-s")
@@ -66,7 +66,7 @@ def test_model_and_session_are_passed_on(client: str) -> None:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_new_session_gets_its_id_if_the_client_takes_one(client: str) -> None:
-    """Only Claude Code and Gemini CLI accept an id for a new session."""
+    """Only Claude Code and Gemini CLI get the id of a new session, because only they accept one."""
     words = _argv(client, session=SESSION)
     assert ("--session-id" in words) == new_adapter(client).assigns_session == (client in ("claude", "gemini"))
 
@@ -82,7 +82,7 @@ def test_arguments_of_the_user_are_kept(client: str) -> None:
 
 
 def test_claude_has_its_own_limits_and_no_tools_that_wait() -> None:
-    """Claude Code gets the limits of turns and budget too, and tools that ask a question or wait are off."""
+    """Claude Code gets the limits of turns and budget. Its tools that ask a question or wait are switched off."""
     words = _argv("claude")
     assert words[words.index("--max-turns") + 1] == "7"
     assert words[words.index("--max-budget-usd") + 1] == "1.5"
@@ -92,7 +92,7 @@ def test_claude_has_its_own_limits_and_no_tools_that_wait() -> None:
 
 
 def test_claude_gets_what_earlier_attempts_have_left_of_the_limits() -> None:
-    """Claude Code gets the rest of the task's limits, because it counts only its own run."""
+    """Claude Code gets what is left of the task's limits, because it counts only its own run."""
     request = AgentRequest(candidates=(Candidate(client="claude"),), max_turns=7, budget_usd=1.5)
     for spent, turns, left in ((0.5, 3, ("4", "1")), (2.0, 9, ("1", "0.0001"))):
         start = AgentStart(client="claude", spent_usd=spent, spent_turns=turns)
@@ -101,7 +101,7 @@ def test_claude_gets_what_earlier_attempts_have_left_of_the_limits() -> None:
 
 
 def test_codex_skips_only_the_check_for_a_repository() -> None:
-    """Codex gets the option without which it refuses to start outside of a repository.
+    """Codex gets only the option that lets it start outside of a repository.
 
     No argument changes its sandbox or its approvals, which the user configures.
     """
@@ -110,7 +110,10 @@ def test_codex_skips_only_the_check_for_a_repository() -> None:
 
 
 def test_opencode_goes_on_after_a_denial_and_keeps_the_user_settings() -> None:
-    """One setting is added to the user's settings in the environment, and no permission rule is changed."""
+    """For OpenCode, one setting is added to the user's settings in the environment, and no permission is changed.
+
+    With it, OpenCode continues after a permission was denied.
+    """
     own = {"permission": {"bash": {"*": "ask", "rm *": "deny"}}, "experimental": {"mcp_timeout": 5}}
     found = _environ({"OPENCODE_CONFIG_CONTENT": json.dumps(own), "OPENCODE_PERMISSION": '{"edit": "deny"}'})
     assert found["OPENCODE_PERMISSION"] == '{"edit": "deny"}'

@@ -1,6 +1,6 @@
-"""The adapters read the recorded output of the real clients.
+"""Outlive's adapters read the recorded output of the real clients.
 
-`tests/clients/record_streams.py` has recorded the streams.
+`tests/clients/record_streams.py` has recorded it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ QUESTION = "Which branch do you mean?"
 
 @dataclass(frozen=True)
 class Expected:
-    """The facts that a reader must find in a recorded stream."""
+    """The facts that an adapter must find in a recorded output."""
 
     agent_class: str
     words: str = ""
@@ -124,13 +124,13 @@ EXPECTED: dict[tuple[str, str], Expected] = {
     ("opencode", "tool_call"): Expected("answered", ANSWER, 3, 2, (30, 15)),
     ("opencode", "unknown_session"): Expected("refused", "Session not found"),
 }
-# Cases in which the exit code says more than the stream. In all other cases, a wrong exit code must change nothing.
+# Cases in which the exit code says more than the output. In all other cases, a wrong exit code must change nothing.
 ENDINGS = {("gemini", "untrusted"): "exit code 55", ("gemini", "unknown_session"): "exit code 42"}
 
 
 @pytest.mark.parametrize("name", names(), ids="-".join)
 def test_recorded_stream_is_read_as_expected(name: tuple[str, str]) -> None:
-    """Class, answer, turns, calls, tokens and denials of each recorded run are read."""
+    """The class, answer, turns, calls, tokens and denials of each recorded run are found."""
     client, case = name
     expected, reader = EXPECTED[name], read(client, stream(client, case))
     result = reader.result(ENDINGS.get(name, "exit code 0"))
@@ -149,7 +149,7 @@ def test_recorded_stream_is_read_as_expected(name: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("client", MODELS)
 def test_session_is_known_from_the_stream(client: str) -> None:
-    """The id for resuming the session is read, even from a run that failed."""
+    """The id with which a session can be resumed is found, even in a run that failed."""
     for case in ("answer", "status_400", "status_429"):
         session = read(client, stream(client, case)).session
         assert session is not None, case
@@ -158,7 +158,7 @@ def test_session_is_known_from_the_stream(client: str) -> None:
 
 @pytest.mark.parametrize("client", MODELS)
 def test_calls_and_their_results_are_read_in_order(client: str) -> None:
-    """Each call has its input and later its result, by the same id, and no call stays open."""
+    """Each tool call is found with its input and later its result, in order, and no call stays without a result."""
     events: list[Any] = []
     reader = read(client, stream(client, "tool_call"), events)
     told = [each for each in events if each.kind in ("tool_call", "tool_result")]
@@ -172,7 +172,10 @@ def test_calls_and_their_results_are_read_in_order(client: str) -> None:
 
 @pytest.mark.parametrize("client", MODELS)
 def test_call_is_open_while_its_tool_runs(client: str) -> None:
-    """A call without a result counts as open. OpenCode prints a call only with its result, so it has no open calls."""
+    """While its tool runs, a call counts as open, except with OpenCode.
+
+    OpenCode prints a call only with its result.
+    """
     before = stream(client, "tool_call").split(b"\n")
     results = (b'"tool_result"', b'"item.completed","item":{"id":"item_1"', b'"part":{"type":"tool"')
     at = next(at for at, line in enumerate(before) if any(each in line for each in results))
@@ -183,16 +186,16 @@ def test_call_is_open_while_its_tool_runs(client: str) -> None:
 
 @pytest.mark.parametrize("client", MODELS)
 def test_repeated_calls_are_taken_for_a_runaway(client: str) -> None:
-    """Identical calls reach the limit for runaways, although each call has its own id."""
+    """If a tool call is repeated often, the run counts as a runaway, even if each call has its own id."""
     if client == "gemini":
-        return  # Gemini CLI's own loop detector ends the run after four calls, see `flood` in `EXPECTED`
+        return  # The loop detector of Gemini CLI ends the run after four calls, see `flood` in `EXPECTED`.
     limit = read(client, stream(client, "flood")).limit_reached()
     assert limit is not None
     assert limit[0] == "runaway"
 
 
 def test_repeated_error_without_a_call_is_taken_for_a_runaway() -> None:
-    """A client that repeats the same failing compaction reaches the limit for runaways."""
+    """If a client repeats a failing compaction often, the run counts as a runaway."""
     loop = b"".join(stream("opencode", "context").splitlines(keepends=True)[:7])
     assert read("opencode", loop * 19).limit_reached() is None
     limit = read("opencode", loop * 20).limit_reached()
@@ -210,7 +213,7 @@ def test_repeated_error_without_a_call_is_taken_for_a_runaway() -> None:
     ],
 )
 def test_silent_retries_are_no_progress(client: str, case: str) -> None:
-    """A client that waits for its model makes no progress, and the reader knows that the model is unavailable."""
+    """If a client waits for its model, this is no progress, and the model is known to be unavailable."""
     reader = new_reader(client)
     before = reader.progress
     for line in stream(client, case).splitlines(keepends=True):
@@ -225,14 +228,14 @@ def test_silent_retries_are_no_progress(client: str, case: str) -> None:
     [("error_max_turns", "turn_limit"), ("error_max_budget_usd", "cost_limit"), ("error_during_execution", None)],
 )
 def test_limit_at_which_claude_ended_itself_is_named(subtype: str, limit: str | None) -> None:
-    """Claude Code ends the run itself at its limits of turns and cost, and the result names the limit."""
+    """If Claude Code ends a run at its limit of turns or cost, the result names this limit."""
     line = {"type": "result", "subtype": subtype, "is_error": True, "errors": ["Reached it"]}
     result = read("claude", json.dumps(line).encode() + b"\n").result("exit code 1")
     assert (result.agent_class, result.limit) == ("stopped" if limit else "broken", limit)
 
 
 def test_heartbeat_of_a_tool_is_no_progress() -> None:
-    """A heartbeat does not count as progress. Claude Code prints one every 30 s, even for a tool that hangs."""
+    """A tool's heartbeat is no progress. Claude Code prints one every 30 s, even for a tool that hangs."""
     part = {"type": "tool_use", "id": "t", "name": "mcp__slow", "input": {}}
     call = {"type": "assistant", "message": {"id": "m", "content": [part]}, "parent_tool_use_id": None}
     reader = new_reader("claude")
@@ -244,9 +247,9 @@ def test_heartbeat_of_a_tool_is_no_progress() -> None:
 
 
 def test_first_end_of_claude_is_not_the_last_while_a_command_runs() -> None:
-    """The first final event of Claude Code does not end the run while a background command runs.
+    """While a background command runs, the first final event of Claude Code does not end the run.
 
-    Claude Code then waits for its background commands, and prints a second final event with the answer.
+    Claude Code waits for the command, and prints a second final event with the answer.
     """
     lines = stream("claude", "background").splitlines(keepends=True)
     first = next(at for at, line in enumerate(lines) if b'"type":"result"' in line) + 1
@@ -259,7 +262,7 @@ def test_first_end_of_claude_is_not_the_last_while_a_command_runs() -> None:
 
 
 def test_summary_of_a_compaction_is_no_answer() -> None:
-    """The summary of OpenCode's history does not count as the answer, although it is printed like an answer.
+    """The summary of a compacted history is no answer, although OpenCode prints it like one.
 
     OpenCode continues the run after the summary.
     """
@@ -271,7 +274,7 @@ def test_summary_of_a_compaction_is_no_answer() -> None:
 
 
 def test_summary_after_an_overflow_is_no_answer() -> None:
-    """After an overflow, the next step of OpenCode is the summary, even before OpenCode marks it as a summary."""
+    """After an overflow, OpenCode's next step is a summary and no answer, even before it is marked as one."""
     lines = stream("opencode", "context").splitlines(keepends=True)
     after = next(at for at, line in enumerate(lines) if b'"reason":"stop"' in line) + 1
     assert read("opencode", b"".join(lines[:after])).result("signal 9").agent_class == "broken"
@@ -282,7 +285,7 @@ def test_summary_after_an_overflow_is_no_answer() -> None:
     [("length", "stopped"), ("content-filter", "refused"), ("other", "broken"), ("tool-calls", "broken")],
 )
 def test_step_of_opencode_is_an_answer_only_if_the_model_stopped(reason: str, agent_class: str) -> None:
-    """If a step ended for another reason, its text is not an answer."""
+    """The text of a step of OpenCode is an answer only if the step ended because the model stopped."""
     printed = stream("opencode", "answer").replace(b'"reason":"stop"', f'"reason":"{reason}"'.encode())
     reader = read("opencode", printed)
     assert reader.result("exit code 0").agent_class == agent_class
@@ -290,7 +293,7 @@ def test_step_of_opencode_is_an_answer_only_if_the_model_stopped(reason: str, ag
 
 
 def test_turn_of_codex_without_a_message_is_no_answer() -> None:
-    """Codex may complete a turn after a tool call without a last message. Such a turn has no answer."""
+    """If a turn of Codex ends after a tool call without a message, it has no answer."""
     printed = b"".join(line for line in stream("codex", "tool_call").splitlines(True) if b"agent_message" not in line)
     assert read("codex", printed).result("exit code 0").agent_class == "broken"
 
@@ -321,16 +324,19 @@ def test_turn_of_codex_without_a_message_is_no_answer() -> None:
     ],
 )
 def test_error_type_of_codex_decides_the_class_of_a_failure(body: object, message: str, agent_class: str) -> None:
-    """The type of the error decides, and not the words in its message, so an invalid request counts as refused."""
+    """The type of Codex's error, and not its message, decides how a failure is classified.
+
+    An invalid request, for example, counts as refused.
+    """
     line = {"type": "turn.failed", "error": {"message": json.dumps(body)}}
     result = read("codex", json.dumps(line).encode() + b"\n").result("exit code 1")
     assert (result.agent_class, result.error) == (agent_class, message)
 
 
 def test_model_of_gemini_is_the_one_that_answered() -> None:
-    """The recorded model is the one that answered.
+    """The recorded model of Gemini CLI is the one that answered.
 
-    With `auto`, one model chooses another model, and the statistics of Gemini CLI name both models.
+    With `auto`, one model chooses another model, and the statistics name both.
     """
     models = '"models":{"chooser":{"output_tokens":3},"chosen":{"output_tokens":5}}'
     printed = stream("gemini", "answer").replace(b'"model":"gemini-2.5-pro"', b'"model":"auto"')
@@ -339,7 +345,7 @@ def test_model_of_gemini_is_the_one_that_answered() -> None:
 
 
 def test_delay_that_a_provider_requests_is_read() -> None:
-    """The delay is read from `retry-after`, because OpenCode prints the headers of the last response."""
+    """The delay that a provider requests is read from its header `retry-after`, which OpenCode prints."""
     printed = stream("opencode", "status_429").replace(
         b'"responseHeaders":{', b'"responseHeaders":{"retry-after":"90",'
     )
@@ -347,7 +353,7 @@ def test_delay_that_a_provider_requests_is_read() -> None:
 
 
 def test_error_is_forgotten_when_the_run_goes_on() -> None:
-    """If the client continued after a retry, the error before the retry is not the cause of a later end."""
+    """If the client continues after an error, this error is not the cause of a later end."""
     retry = b'{"type":"system","subtype":"api_retry","attempt":1,"retry_delay_ms":900,"error":"rate_limit"}\n'
     reader = new_reader("claude")
     reader.feed(retry)
@@ -357,7 +363,7 @@ def test_error_is_forgotten_when_the_run_goes_on() -> None:
 
 
 def test_error_before_a_reply_does_not_decide_the_class_of_the_end() -> None:
-    """Claude Code may continue after an error. If a reply follows, the error does not decide the class of the end."""
+    """If Claude Code prints a reply after an error, the error does not decide how the end is classified."""
     error = b'{"type":"assistant","message":{"model":"<synthetic>","content":[]},"error":"rate_limit"}\n'
     end = b'{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["it broke"]}\n'
     reply = stream("claude", "tool_call").splitlines(keepends=True)[2]
@@ -366,7 +372,7 @@ def test_error_before_a_reply_does_not_decide_the_class_of_the_end() -> None:
 
 
 def test_session_that_looks_like_an_option_is_ignored() -> None:
-    """An id from a stream becomes an argument of the client, so an id that looks like an option is ignored."""
+    """A session id that looks like an option is ignored, because the id becomes an argument of the client."""
     for name in ("--yolo", "-s", "a b", "", "x" * 300, "ses\\n"):
         line = f'{{"type":"thread.started","thread_id":"{name}"}}\n'.encode()
         assert read("codex", line).session is None
@@ -374,6 +380,6 @@ def test_session_that_looks_like_an_option_is_ignored() -> None:
 
 
 def test_final_line_with_invalid_bytes_is_no_end() -> None:
-    """A final line with bytes that are not UTF-8 was damaged, so it is not an answer."""
+    """A final line with bytes that are not UTF-8 is damaged, so it does not count as an answer."""
     printed = stream("claude", "answer")
     assert read("claude", printed.replace(b'"result":"The', b'"result":"\xffThe')).result("X").agent_class == "broken"

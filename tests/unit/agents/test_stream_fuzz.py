@@ -1,4 +1,4 @@
-"""No damaged stream raises an exception or gives a false answer, in pieces of whatever size it is read."""
+"""Damaged output of clients raises no exception and gives no false answer, however many bytes are read at a time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ changes = st.lists(
 
 
 def _damaged(printed: bytes, damage: list[tuple[str, int, int, Any]]) -> bytes:
-    """Return a stream, damaged at random."""
+    """Return the output of a client, damaged at random."""
     for kind, first, second, value in damage:
         printed = _in_bytes(printed, kind, first % (len(printed) + 1), second)
         lines = printed.split(b"\n")
@@ -58,7 +58,7 @@ def _damaged(printed: bytes, damage: list[tuple[str, int, int, Any]]) -> bytes:
 
 
 def _in_bytes(printed: bytes, kind: str, at: int, second: int) -> bytes:
-    """Return a stream with random bytes changed, removed or added, regardless of lines."""
+    """Return an output in which random bytes are changed, removed or added."""
     if kind == "cut":
         return printed[:at]
     if kind == "hole":
@@ -120,8 +120,8 @@ def _fields_of(document: object) -> list[tuple[Any, Any]]:
 def _says_answered(client: str, line: bytes) -> bool:
     """Return whether a complete, undamaged line says that the run has ended well.
 
-    This function knows the final line of each client without the code of Outlive. No reader can notice a change in the
-    text of an answer, so the function checks only the fields that make the line final.
+    This function knows the final line of each client and uses no code of Outlive. No reader can notice a change in the
+    text of an answer, so only the fields that make the line final are checked.
     """
     try:
         found = json.loads(line.decode())
@@ -140,7 +140,7 @@ def _says_answered(client: str, line: bytes) -> bool:
 
 
 def _state(reader: StreamReader, events: list[Event]) -> object:
-    """Return all facts that a reader has found, converted to JSON and back."""
+    """Return everything that was found in an output, converted to JSON and back."""
     result = reader.result("exit code 0")
     stored = to_json(result_json(result))
     told = [to_json(event.__dict__) for event in events]
@@ -155,7 +155,7 @@ def _state(reader: StreamReader, events: list[Event]) -> object:
 def test_damaged_stream_is_answered_only_by_a_whole_final_line(
     name: tuple[str, str], damage: list[tuple[str, int, int, Any]]
 ) -> None:
-    """A reader raises no exception. Without an undamaged final line of the client, the run is not answered."""
+    """Damaged output raises no exception, and gives an answer only if the client's final line is undamaged."""
     printed, events = _damaged(_RECORDED[name], damage), list[Any]()
     reader = read(name[0], printed, events)
     _state(reader, events)
@@ -167,7 +167,7 @@ def test_damaged_stream_is_answered_only_by_a_whole_final_line(
 @settings(deadline=None)
 @given(st.sampled_from(sorted(_ANSWERED)), st.data())
 def test_cut_stream_is_not_answered_before_its_final_line_is_whole(name: tuple[str, str], data: st.DataObject) -> None:
-    """A stream that was cut anywhere before its first final line was whole is not answered."""
+    """If the output is cut before the end of its first final line, there is no answer."""
     printed, end = _RECORDED[name], 0
     for line in printed.splitlines(keepends=True):
         end += len(line)
@@ -182,7 +182,7 @@ def test_cut_stream_is_not_answered_before_its_final_line_is_whole(name: tuple[s
 def test_stream_reads_the_same_in_pieces_of_any_size(
     name: tuple[str, str], damage: list[tuple[str, int, int, Any]], sizes: list[int]
 ) -> None:
-    """Reading a stream in pieces gives the same result and the same events as reading it at once."""
+    """Reading an output in pieces of any size gives the same result and events as reading it at once."""
     printed = _damaged(_RECORDED[name], damage)
     at_once, in_pieces = list[Any](), list[Any]()
     whole = read(name[0], printed, at_once)
@@ -218,7 +218,7 @@ def test_adapter_accepts_any_value_in_any_field(client: str) -> None:
 
 @pytest.mark.parametrize("client", sorted(MODELS))
 def test_cut_final_line_is_no_end(client: str) -> None:
-    """A final line that was cut anywhere is not read as a final line."""
+    """A final line that is cut anywhere does not count as final."""
     *before, final = [line for line in stream(client, "answer").splitlines(keepends=True) if line.startswith(b"{")]
     assert _says_answered(client, final)
     for cut in range(len(final) - 1):
@@ -246,7 +246,7 @@ _TABLE: dict[str, Any] = {
     st.lists(st.sampled_from(sorted(_TABLE["lines"])), min_size=4, max_size=4),
 )
 def test_described_program_may_print_any_object(lines: list[dict[str, Any]], kinds: list[str]) -> None:
-    """The adapter for programs of the settings raises no exception, and only an `answer` line gives an answer."""
+    """A program that the user's settings describe may print any object. Only a line `answer` gives an answer."""
     printed = b"".join(
         json.dumps({**line, "type": kind}).encode() + b"\n" for line, kind in zip(lines, kinds, strict=False)
     )
@@ -277,7 +277,7 @@ def test_line_of_ten_megabytes_changes_no_answer(client: str, filling: str) -> N
 
 
 def test_line_beyond_the_limit_is_dropped_and_later_lines_are_read() -> None:
-    """A line above the limit is dropped, and the lines after it are read, both in pieces and at once."""
+    """A line above the size limit is dropped, and later lines are read, however many bytes are read at a time."""
     printed = b" " * LONGEST_LINE + stream("claude", "flood").splitlines(True)[2] + stream("claude", "answer")
     reader = new_reader("claude")
     for at in range(0, len(printed), 1 << 20):
@@ -289,7 +289,7 @@ def test_line_beyond_the_limit_is_dropped_and_later_lines_are_read() -> None:
 
 @pytest.mark.parametrize("levels", [300, 100_000])
 def test_line_that_is_nested_too_deeply_is_passed_over(levels: int) -> None:
-    """A line that is nested too deeply to be written as JSON again gives no event."""
+    """A line that is nested too deeply to be written as JSON again is ignored."""
     events: list[Any] = []
     given = "[" * levels + "]" * levels
     line = f'{{"type":"tool_use","tool_name":"t","tool_id":"1","parameters":{given}}}\n'

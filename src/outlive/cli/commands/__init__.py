@@ -1,1 +1,1 @@
-"""The commands of the command line, one module per command."""
+"""The commands of the command line, one module for each command."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import TRACE, Command, Given, option
 from outlive.domain.errors import UserError
 from outlive.service.notices.inbox import acknowledge
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Acknowledge the named notices."""
+    """Acknowledge the notices that the user named."""
     return close_named(given, "ack", acknowledge, "acknowledged")
 
 
 def close_named(given: Given, verb: str, close: Callable[..., list[str]], outcome: str) -> int:
-    """Call the function `close` for the named notices.
+    """Call the function `close` with the ids of the notices that the user named.
 
     With `--json`, the ids of the closed notices are printed.
     """
@@ -42,11 +42,8 @@ COMMAND = Command(
         "is reported to no session, every session of the project can acknowledge the notice."
     ),
     options=(
-        Option(name="--session", metavar="ID", help="acknowledge for this session (default: the current session)"),
-        Option(
-            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
-        ),
+        option("--session ID", "acknowledge for this session (default: the current session)"),
+        TRACE,
     ),
     examples=(("outlive ack nt7k2m9q401ended --session s-1", "mark this notice as received"),),
-    act=act,
 )

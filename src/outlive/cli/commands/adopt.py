@@ -7,7 +7,7 @@ import os
 from outlive.cli import context
 from outlive.cli.commands.run import COMMAND as RUN
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import UserError
 from outlive.domain.tasks.task import NOTIFY
 from outlive.keeper.spawn import launch_adopter
@@ -56,15 +56,12 @@ COMMAND = Command(
         "command, and processes of tasks cannot be adopted."
     ),
     options=(
-        Option(name="--description", metavar="TEXT", help="describe the task in a few words"),
+        option("--description TEXT", "describe the task in a few words"),
         *(option for option in RUN.options if option.name in ("--session", "--group")),
-        Option(
-            name="--notify", metavar="WHAT", choices=NOTIFY, help="choose which endings are reported (default: end)"
-        ),
+        option("--notify WHAT", "choose which endings are reported (default: end)", choices=NOTIFY),
     ),
     examples=(
         ("outlive adopt 4711", "adopt process 4711, and print the id of the new task"),
         ("outlive adopt bk3f9", "adopt a command that Claude Code runs in its own background"),
     ),
-    act=act,
 )

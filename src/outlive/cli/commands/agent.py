@@ -7,7 +7,7 @@ import sys
 from outlive.cli import context
 from outlive.cli.commands.run import COMMAND as RUN
 from outlive.cli.commands.run import check_before_launch, report, request_of
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.errors import UserError
 from outlive.domain.tasks.command import from_argv
 from outlive.domain.text.units import parse_duration
@@ -18,12 +18,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
 
-# Options of `run` that `agent` does not have. An agent takes no input while it runs.
+# These options of `run` are not options of `agent`, because an agent takes no input while it runs.
 _NOT_FOR_AGENTS = ("--stdin",)
 
 
 def act(given: Given) -> int:
-    """Launch one agent, or all agents of a file.
+    """Launch one agent, or all agents that a file describes.
 
     For one agent, this prints what `run` prints for a task.
     """
@@ -41,7 +41,7 @@ def act(given: Given) -> int:
         has_worktree=bool(given.worktree),
         is_traced=bool(given.trace),
     )
-    # `plan_agent` chooses the client, and replaces this command with the client's command.
+    # `plan_agent` chooses the client. It then puts the client's command line in place of the empty command here.
     request = request_of(home, given, from_argv(("agent",)))
     if given.fan_out:
         return _fan_out(home, given, wanted)
@@ -50,9 +50,9 @@ def act(given: Given) -> int:
 
 
 def _prompt(given: Given) -> str:
-    """Return the prompt.
+    """Return the prompt that the user gave.
 
-    The prompt is the text after `--`, or a single word. If this text is `-`, the prompt is read from standard input.
+    The prompt is the text after `--`, or a single word. If it is `-`, the prompt is read from standard input.
     """
     words = given.rest if given.rest is not None else given.words
     if given.rest is not None and given.words:
@@ -75,7 +75,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _fan_out(home: Home, given: Given, wanted: WantedAgent) -> int:
-    """Launch the agents of a file as one group, and print their ids."""
+    """Launch the agents that a file describes as one group, and print their ids."""
     from outlive.cli.formatting import print_json
     from outlive.service.agents.fan_out import launch_all, read_list
 
@@ -115,14 +115,13 @@ def _positive(text: str) -> int:
     return found
 
 
-# This option replaces `--idle-timeout` of `run`, because an agent is ended for lack of progress, not for lack of
-# output.
-_IDLE_TIMEOUT = Option(
-    name="--idle-timeout",
-    metavar="D",
-    help="end the attempt if the agent makes no progress for this time; progress is text, or the beginning or end of a "
+# `agent` has its own text for `--idle-timeout`. A command is ended when it prints nothing, but an agent is ended when
+# it makes no progress.
+_IDLE_TIMEOUT = option(
+    "--idle-timeout D",
+    "end the attempt if the agent makes no progress for this time; progress is text, or the beginning or end of a "
     "tool call (while a tool runs, the limit is one hour)",
-    parse=parse_duration,
+    parse_duration,
 )
 
 COMMAND = Command(
@@ -137,44 +136,26 @@ COMMAND = Command(
         "the answer, and `outlive transcript ID` prints what the agent said and did."
     ),
     options=(
-        Option(
-            name="--client",
-            metavar="NAME",
-            help="use this client: claude, codex, opencode, gemini, or a client that your settings define",
+        option(
+            "--client NAME", "use this client: claude, codex, opencode, gemini, or a client that your settings define"
         ),
-        Option(name="--model", metavar="M", help="use this model; give the client's own name for the model"),
-        Option(
-            name="--fallback",
-            metavar="LIST",
-            help="try these models, in this order, if a model is unavailable: M2,CLIENT:M3",
+        option("--model M", "use this model; give the client's own name for the model"),
+        option("--fallback LIST", "try these models, in this order, if a model is unavailable: M2,CLIENT:M3"),
+        option("--category NAME", "use the model and the limits of this category of your settings"),
+        option("--resume ID", "continue the session of the task with this id, or the client's session with this id"),
+        option("--budget USD", "end the agent when it has cost more than this", _dollars),
+        option("--max-tokens N", "end the agent when it has used more tokens than this", _positive),
+        option("--max-turns N", "end the agent when it begins turn N+1", _positive),
+        option("--worktree", "give the agent its own git worktree and branch"),
+        option(
+            "--fan-out FILE",
+            "launch one agent for each line of FILE, as a group; a line is a prompt, or JSON (prompt, model, ...)",
         ),
-        Option(
-            name="--category", metavar="NAME", help="use the model and the limits of this category of your settings"
-        ),
-        Option(
-            name="--resume",
-            metavar="ID",
-            help="continue the session of the task with this id, or the client's session with this id",
-        ),
-        Option(name="--budget", metavar="USD", help="end the agent when it has cost more than this", parse=_dollars),
-        Option(
-            name="--max-tokens",
-            metavar="N",
-            help="end the agent when it has used more tokens than this",
-            parse=_positive,
-        ),
-        Option(name="--max-turns", metavar="N", help="end the agent when it begins turn N+1", parse=_positive),
-        Option(name="--worktree", help="give the agent its own git worktree and branch"),
-        Option(
-            name="--fan-out",
-            metavar="FILE",
-            help="launch one agent for each line of FILE, as a group; a line is a prompt, or JSON (prompt, model, ...)",
-        ),
-        Option(name="--trace", help="record in `decisions.jsonl` of the task's directory why each model was chosen"),
+        option("--trace", "record in `decisions.jsonl` of the task's directory why each model was chosen"),
         *(
-            _IDLE_TIMEOUT if option.name == _IDLE_TIMEOUT.name else option
-            for option in RUN.options
-            if option.name not in _NOT_FOR_AGENTS
+            _IDLE_TIMEOUT if each.name == _IDLE_TIMEOUT.name else each
+            for each in RUN.options
+            if each.name not in _NOT_FOR_AGENTS
         ),
     ),
     examples=(
@@ -189,5 +170,4 @@ COMMAND = Command(
         ),
         ("outlive agent --resume t7k2 -- 'Yes, delete it'", "answer the question with which an agent has ended"),
     ),
-    act=act,
 )

@@ -6,7 +6,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.text.sanitize import shown
 from outlive.service.clock import utc_now
 from outlive.service.maintenance.audit import audit, by_kind
@@ -19,7 +19,7 @@ _MOST_OF_A_KIND = 20
 
 
 def act(given: Given) -> int:
-    """Print inconsistent records. With `--rebuild`, first restore missing records."""
+    """Print contradictions between records. With `--rebuild`, restore missing records."""
     home, now = context.here(), utc_now()
     rebuilt: list[str] = []
     if given.rebuild:
@@ -66,12 +66,11 @@ COMMAND = Command(
     refuses_words=True,
     details="Without --rebuild, this command changes nothing. The exit code is 1 if a record is inconsistent.",
     options=(
-        Option(name="--rebuild", help="restore the missing records of a lost ledger from the tasks' files"),
-        Option(name="--all", help="name every task, not only the first 20 of each kind of inconsistency"),
+        option("--rebuild", "restore the missing records of a lost ledger from the tasks' files"),
+        option("--all", "name every task, not only the first 20 of each kind of inconsistency"),
     ),
     examples=(
         ("outlive audit", "check all records, and change nothing"),
         ("outlive audit --rebuild", "restore the records after the ledger was lost or moved away"),
     ),
-    act=act,
 )

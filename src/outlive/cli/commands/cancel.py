@@ -6,7 +6,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import ago, ending_line, print_json
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.errors import Conflict, UserError
 from outlive.domain.tasks.lifecycle import LIVE
 from outlive.keeper.spawn import launch_adopter
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Cancel tasks, and print the outcome for each task."""
+    """Cancel tasks, and print for each task what happened to it."""
     home = context.here()
     ids = _meant(home, given)
     if given.descendants:
@@ -59,7 +59,8 @@ def _meant(home: Home, given: Given) -> list[str]:
                 )
         return [task.id for task in tasks]
     if given.group is not None:
-        # A group belongs to one project. A session may have worked in several projects, so the project is given too.
+        # A group belongs to one project, and a session may have worked in several projects. So the group is looked up
+        # in the current project.
         members = Selection(project=context.project(), session=given.session, group=given.group, states=LIVE)
         return [task.id for task in select_group(home, members, launch_adopter)]
     tasks = select(home, context.session_or_project(home, given.session).but(states=LIVE), launch_adopter)
@@ -103,20 +104,18 @@ COMMAND = Command(
         "command ends the processes that the task left running. The exit code is 5 if a process is still alive."
     ),
     options=(
-        Option(name="--group", metavar="NAME", takes="group", help="end the running tasks of this group"),
-        Option(name="--session", metavar="ID", help="end the running tasks of this session"),
-        Option(
-            name="--port",
-            metavar="N",
-            help="end the task that listens on this port, or what it left running; refuse if no task does",
-            parse=whole_number,
+        option("--group NAME", "end the running tasks of this group", takes="group"),
+        option("--session ID", "end the running tasks of this session"),
+        option(
+            "--port N",
+            "end the task that listens on this port, or what it left running; refuse if no task does",
+            whole_number,
         ),
-        Option(name="--descendants", help="also end the tasks that were launched inside these tasks"),
-        Option(name="--all", help="end every running task of this session, or of this project outside of a session"),
+        option("--descendants", "also end the tasks that were launched inside these tasks"),
+        option("--all", "end every running task of this session, or of this project outside of a session"),
     ),
     examples=(
         ("outlive cancel t7k2", "end the task and every process that it started"),
         ("outlive cancel --port 5173", "end the task that listens on port 5173"),
     ),
-    act=act,
 )

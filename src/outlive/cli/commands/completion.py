@@ -1,6 +1,6 @@
 """`outlive completion`: print the completion script of a shell.
 
-The script calls this command to get the candidates for the next word.
+When the user presses Tab, the script calls this command to get the candidates for the next word.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def act(given: Given) -> int:
-    """Print the completion script of a shell, or candidates for such a script."""
-    # Completion scripts of older versions ask for `tasks` and `groups`. Users may have saved such scripts in files.
+    """Print the completion script of a shell, or candidates that a script asks for."""
+    # Completion scripts of older versions call this command with `tasks` or `groups`. Users may have saved such a
+    # script.
     if given.words in (["candidates"], ["tasks"], ["groups"]):
         return _print_answer(given.words[0], given.rest or [])
     if len(given.words) != 1 or given.words[0] not in SHELLS:
@@ -39,12 +40,12 @@ def act(given: Given) -> int:
 
 
 def _print_answer(what: str, words: Sequence[str]) -> int:
-    """Print one candidate per line, or nothing after an error."""
+    """Print one candidate for the next word per line, or nothing after an error."""
     try:
         from outlive.cli.completion import candidates
 
         lines = candidates.answer(words) if what == "candidates" else list(getattr(candidates, what)())
-    except Exception:  # noqa: BLE001 - the text of an error would appear in the line that the user edits
+    except Exception:  # noqa: BLE001 - an error message would appear in the line that the user is typing
         lines = []
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
@@ -76,5 +77,4 @@ COMMAND = Command(
             "install the completion for zsh; any directory in the `fpath` of zsh works",
         ),
     ),
-    act=act,
 )

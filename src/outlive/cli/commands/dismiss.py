@@ -1,14 +1,14 @@
-"""`outlive dismiss`: close notices that no session needs any more."""
+"""`outlive dismiss`: close notices that nobody needs to read any more."""
 
 from __future__ import annotations
 
 from outlive.cli.commands.ack import close_named
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import TRACE, Command, Given, option
 from outlive.service.notices.inbox import dismiss
 
 
 def act(given: Given) -> int:
-    """Dismiss the named notices."""
+    """Dismiss the notices that the user named."""
     return close_named(given, "dismiss", dismiss, "dismissed")
 
 
@@ -17,11 +17,8 @@ COMMAND = Command(
     summary="close notices, so that no session gets them any more",
     usage="outlive dismiss NOTICE...",
     options=(
-        Option(name="--session", metavar="ID", help="dismiss for this session (default: the current session)"),
-        Option(
-            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
-        ),
+        option("--session ID", "dismiss for this session (default: the current session)"),
+        TRACE,
     ),
     examples=(("outlive dismiss nt7k2m9q401ended", "close this notice; no session gets it any more"),),
-    act=act,
 )

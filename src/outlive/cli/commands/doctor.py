@@ -1,11 +1,11 @@
-"""`outlive doctor`: test with small tasks whether launches and hooks work here."""
+"""`outlive doctor`: test with small tasks whether launches and hooks work."""
 
 from __future__ import annotations
 
 import os
 
 from outlive.cli.formatting import print_json, table
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import UserError
 from outlive.install.clients.registry import CLIENTS
 from outlive.install.doctor.checks import Canary, check_settings
@@ -15,7 +15,7 @@ _WORDS = {True: "works", False: "BLOCKED", None: "-"}
 
 
 def act(given: Given) -> int:
-    """Test launches, observing and the hooks of clients, and print the results."""
+    """Test launches, the observing of changes and the clients' hooks. Print results."""
     if given.words:
         raise UserError("doctor takes no words", "name a client with --client NAME")
     found = [check_settings(os.environ, project_of(current_directory(os.environ)))]
@@ -46,7 +46,6 @@ COMMAND = Command(
         "reported, whether the gate keeps a session from stopping, and whether an idle session is woken. The exit\n"
         "code is 1 if a launch or a hook is blocked."
     ),
-    options=(Option(name="--client", metavar="NAME", help="check only this client", choices=tuple(CLIENTS)),),
+    options=(option("--client NAME", "check only this client", choices=tuple(CLIENTS)),),
     examples=(("outlive doctor", "print one line for each check, and hints for the checks that fail"),),
-    act=act,
 )

@@ -1,26 +1,16 @@
-"""`outlive effects`: show what a task changed, and when."""
+"""`outlive effects`: print which files a task changed, and when."""
 
 from __future__ import annotations
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.effects.describe import none_open, summary_of, window_words
 from outlive.domain.effects.path_summary import fold, without_filled
-from outlive.domain.errors import UserError
 from outlive.domain.text.sanitize import one_line, shown
-from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
-from outlive.service.effects.effects import (
-    declared_document,
-    declared_of,
-    effects_document,
-    effects_of,
-    open_now,
-    window_document,
-)
+from outlive.service.effects.effects import declared_of, effects_document, effects_of, open_now, window_document
 from outlive.service.tasks.output import files_of_attempt
-from outlive.service.tasks.read import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,11 +24,9 @@ _MOST = 40
 
 
 def act(given: Given) -> int:
-    """Print what one task changed."""
-    if len(given.words) != 1:
-        raise UserError("effects takes one id", "outlive effects ID")
-    home, now = context.here(), utc_now()
-    task = find(home, given.words, launch_adopter)[0]
+    """Print the files and other things that one task changed."""
+    home, task = context.one_task(given, "effects")
+    now = utc_now()
     attempt = files_of_attempt(home, task, given.attempt).number
     found = effects_of(home, task, attempt)
     if given.open:
@@ -50,7 +38,7 @@ def act(given: Given) -> int:
         return 0
     declared = declared_of(task)
     if given.json:
-        print_json({**effects_document(found, now, whole=True), "declared": declared_document(declared)})
+        print_json(effects_document(found, now, whole=True, declared=declared))
     else:
         print("\n".join((*_lines(found, now), *_declared(declared))))
     return 0
@@ -63,7 +51,7 @@ def _declared(declared: Declared) -> Iterator[str]:
 
 
 def _announced(touch: Touch) -> str:
-    """Return the words for one announced change."""
+    """Return a line for one change that the task's command is expected to make."""
     what = one_line(touch.what, 120)
     return f"what {what} changes is not known" if touch.kind == "unknown" else f"{touch.kind} {what}"
 
@@ -96,7 +84,7 @@ def _lines(effects: Effects, now: datetime) -> Iterator[str]:
 
 
 def _first(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the first lines, and then a line with the number of further lines."""
+    """Yield the first lines, and then a line with the number of the other lines."""
     yield from lines[:_MOST]
     if len(lines) > _MOST:
         yield f"  and {len(lines) - _MOST:,} more"
@@ -110,7 +98,10 @@ def _paths(paths: Sequence[str]) -> Iterator[str]:
 
 
 def _unattributed(effects: Effects) -> Iterator[str]:
-    """Yield lines for changed paths that no process of the task was seen to change."""
+    """Yield lines for changed files without a known cause.
+
+    These files changed while the task ran, but no process of the task was seen to change them.
+    """
     left = [each for each in effects.unattributed or () if effects.is_attributed or each.how == "touched"]
     if left:
         count = effects.unattributed_in_all if effects.is_attributed else len(left)
@@ -142,14 +133,8 @@ COMMAND = Command(
         "not observed."
     ),
     options=(
-        Option(name="--open", help="print only the windows that are open now"),
-        Option(
-            name="--attempt",
-            metavar="N",
-            help="print the effects of attempt N (default: the newest attempt)",
-            parse=whole_number,
-        ),
+        option("--open", "print only the windows that are open now"),
+        option("--attempt N", "print the effects of attempt N (default: the newest attempt)", whole_number),
     ),
     examples=(("outlive effects t7k2 --open", "print which files the task has changed and not restored yet"),),
-    act=act,
 )

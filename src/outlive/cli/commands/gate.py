@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import TRACE, Command, Given, option
 from outlive.domain.text.units import parse_duration
 from outlive.keeper.spawn import launch_adopter
 from outlive.linux.reader_gone import reader_of_output, watch_departures
@@ -12,7 +12,10 @@ from outlive.service.sessions.gate import CEILING_S, gate, gate_document, wait_a
 
 
 def act(given: Given) -> int:
-    """Print whether the session may stop. With `--wait`, first wait until it may stop."""
+    """Print whether the session may stop now.
+
+    With `--wait`, wait until the session may stop, and then print it.
+    """
     context.begin_trace(wanted=given.trace)
     home = context.here()
     ceiling = CEILING_S if given.ceiling is None else given.ceiling.total_seconds()
@@ -38,19 +41,11 @@ COMMAND = Command(
         "tasks. After the time of --ceiling, the session may stop in any case."
     ),
     options=(
-        Option(name="--session", metavar="ID", help="ask for this session (default: the current session)"),
-        Option(name="--wait", help="block until the session may stop"),
-        Option(
-            name="--ceiling",
-            metavar="D",
-            help="let the session stop after this time in any case (default 15m)",
-            parse=parse_duration,
-        ),
-        Option(name="--exit-code", help="exit with 1 if the session should wait"),
-        Option(
-            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
-        ),
+        option("--session ID", "ask for this session (default: the current session)"),
+        option("--wait", "block until the session may stop"),
+        option("--ceiling D", "let the session stop after this time in any case (default 15m)", parse_duration),
+        option("--exit-code", "exit with 1 if the session should wait"),
+        TRACE,
     ),
     examples=(("outlive gate --session s-1 --exit-code", "exit with 1 while the session should wait"),),
-    act=act,
 )

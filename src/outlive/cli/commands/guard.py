@@ -6,7 +6,7 @@ import os
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import UserError
 from outlive.domain.tasks.command import from_argv, from_shell_text
 from outlive.service.clock import utc_now
@@ -14,7 +14,10 @@ from outlive.service.effects.guard import answer_document, answer_lines, coming_
 
 
 def act(given: Given) -> int:
-    """Print the tasks that have changed the paths and may restore them, or `clear`."""
+    """Print the tasks that have changed the given paths and may restore them later.
+
+    If there is no such task, print `clear`.
+    """
     if [bool(given.words), given.command is not None, given.rest is not None].count(True) != 1 or given.rest == []:
         raise UserError("guard takes paths, or one command", "outlive guard src/a.py; outlive guard -- git add .")
     home, directory, now = context.here(), context.directory(given.cwd), utc_now()
@@ -35,7 +38,7 @@ def act(given: Given) -> int:
 def _check_no_command(words: list[str], directory: str) -> None:
     """Raise `UserError` if the user gave a command without `--` before it.
 
-    Otherwise, the words of the command would be taken as paths.
+    Without this check, the words of the command would be taken for paths.
     """
     if len(words) < 2 or "/" in words[0] or os.path.lexists(os.path.join(directory, words[0])):
         return
@@ -67,14 +70,9 @@ COMMAND = Command(
         "the answer."
     ),
     options=(
-        Option(name="--command", metavar="TEXT", help="check this command, given as one shell text"),
-        Option(
-            name="--cwd",
-            metavar="DIR",
-            takes="directory",
-            help="check for this working directory (default: the current directory)",
-        ),
-        Option(name="--exit-code", help="exit with 1 if a task holds a file, or if that is not known"),
+        option("--command TEXT", "check this command, given as one shell text"),
+        option("--cwd DIR", "check for this working directory (default: the current directory)", takes="directory"),
+        option("--exit-code", "exit with 1 if a task holds a file, or if that is not known"),
     ),
     examples=(
         ("outlive guard -- git add .", "print whether a task holds a file of this worktree"),
@@ -83,5 +81,4 @@ COMMAND = Command(
             "exit with 1 while a task has stashed files and not restored them",
         ),
     ),
-    act=act,
 )

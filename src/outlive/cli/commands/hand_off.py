@@ -1,13 +1,13 @@
 """`outlive hand-off`: print the hand-off of a session again.
 
-The hand-off is the digest of background tasks that a session gets when it begins or continues.
+The hand-off is the summary of background tasks that a session gets when it begins or continues.
 """
 
 from __future__ import annotations
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import TRACE, Command, Given, option
 from outlive.domain.errors import UserError
 from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
@@ -17,7 +17,7 @@ from outlive.service.sessions.hand_off import hand_off_again, hand_off_document
 
 
 def act(given: Given) -> int:
-    """Print the hand-off. The notices in it do not count as presented."""
+    """Print the hand-off. This does not count as a delivery of the notices in it."""
     context.begin_trace(wanted=given.trace)
     home = context.here_for_reading()
     session, project = context.own_session(given.session), context.project()
@@ -46,12 +46,8 @@ COMMAND = Command(
         "the command can be repeated. If there is nothing to report, it prints nothing."
     ),
     options=(
-        Option(
-            name="--session", metavar="ID", help="print the hand-off of this session (default: the current session)"
-        ),
-        Option(
-            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
-        ),
+        option("--session ID", "print the hand-off of this session (default: the current session)"),
+        TRACE,
     ),
     examples=(
         (
@@ -59,5 +55,4 @@ COMMAND = Command(
             "print the tasks that run, that ended without being reported, and that were lost",
         ),
     ),
-    act=act,
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 
 
 def act(_: Given) -> int:
-    """Return 0.
+    """Return 0. This function is never called.
 
-    This function is never called, because `main` calls `outlive.hooks.entry` instead.
+    For `outlive hook`, `main` calls `outlive.hooks.entry` instead.
     """
     return 0
 
@@ -24,13 +24,11 @@ COMMAND = Command(
         "ends with exit code 2, to wake an idle session."
     ),
     options=(
-        Option(
-            name="--guard",
-            metavar="HOW",
-            help="choose what the hook does before a tool call with nohup, &, sleep or pkill",
+        option(
+            "--guard HOW",
+            "choose what the hook does before a tool call with nohup, &, sleep or pkill",
             choices=("advise", "rewrite", "off"),
         ),
     ),
     examples=(("outlive hook claude Stop < payload.json", "print the gate's answer in the format of Claude Code"),),
-    act=act,
 )

@@ -1,4 +1,4 @@
-"""`outlive inbox`: print the notices for a session, each once."""
+"""`outlive inbox`: print the notices for a session. Each one is printed only once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import TRACE, Command, Given, option
 from outlive.domain.errors import UserError
 from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Claim the notices, print them, and then mark them as presented."""
+    """Print the pending notices, and mark them as presented.
+
+    First the notices are reserved for this call, so that no other call prints them too.
+    """
     if given.follow and given.peek:
         raise UserError(
             "--follow and --peek cannot be used together",
@@ -47,12 +50,14 @@ def act(given: Given) -> int:
             print_json({"notices": notice_documents(home, claimed.tellings, told_to), "more": claimed.more})
         else:
             _print(text_of(home, claimed.tellings, told_to, claimed.more))
+        if claimed.owed is None:
+            context.note_unknown_session(home, given.session)
         _presented(claimed, given)
     return 0
 
 
 def _follow(home: Home, session: str, project: str, given: Given) -> int:
-    """Print one line of JSON for each notice, until the reader of the output is gone."""
+    """Print one line of JSON for each notice, until the reader of the output exits."""
     from outlive.linux.reader_gone import reader_of_output, watch_departures
     from outlive.service.notices.follow_inbox import follow_inbox
 
@@ -66,7 +71,7 @@ def _follow(home: Home, session: str, project: str, given: Given) -> int:
 
 
 def _presented(claimed: Claim, given: Given) -> None:
-    sys.stdout.flush()  # raises an error if the reader is gone, so that the notices stay pending
+    sys.stdout.flush()  # raises an error if the reading program has exited, so that the notices stay pending
     if given.ack and claimed.tellings:
         claimed.acknowledged()
     else:
@@ -92,19 +97,14 @@ COMMAND = Command(
         "notices, the command prints `no new notices` on a terminal, and nothing otherwise."
     ),
     options=(
-        Option(
-            name="--session", metavar="ID", help="print the notices for this session (default: the current session)"
-        ),
-        Option(name="--peek", help="print the notices, but do not count them as reported"),
-        Option(name="--follow", help="block, and print each new notice as a line of JSON"),
-        Option(name="--ack", help="mark the printed notices as received"),
-        Option(
-            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
-        ),
+        option("--session ID", "print the notices for this session (default: the current session)"),
+        option("--peek", "print the notices, but do not count them as reported"),
+        option("--follow", "block, and print each new notice as a line of JSON"),
+        option("--ack", "mark the printed notices as received"),
+        TRACE,
     ),
     examples=(
         ("outlive inbox --session s-1", "print the endings that were not reported to s-1 yet"),
         ("outlive inbox --follow --session s-1", "sleep until a task ends, and print its notice"),
     ),
-    act=act,
 )

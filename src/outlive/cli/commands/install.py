@@ -1,4 +1,4 @@
-"""`outlive install`: add Outlive to agent clients, and show the changes first."""
+"""`outlive install`: show the needed changes to agent clients, and then make them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from functools import partial
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import UserError
 from outlive.domain.text.sanitize import shown
 from outlive.install.apply import check_possible, diff, install, plan_install
 from outlive.install.clients.registry import CLIENTS, chosen, targets_of
 from outlive.install.config.backup import PLUGIN as PLUGIN_RECORD
+from outlive.install.outlive_command import command_path, mcp_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ GUARDS = ("advise", "rewrite", "off")
 
 
 class Plans:
-    """The planned changes by client, and the clients that cannot be changed."""
+    """The planned changes for each client, and the clients that were skipped."""
 
     def __init__(self, given: Given) -> None:
         self._may_skip = given.client in (None, "auto") and given.plugin is None
@@ -36,7 +37,7 @@ class Plans:
     def add(self, name: str, plan: Callable[[], Sequence[Change]]) -> None:
         """Plan the changes of one client.
 
-        After an error, the client is skipped. If the user named the client, the error is raised instead.
+        If the client cannot be changed, it is skipped. If the user named this client, an error is raised instead.
         """
         try:
             changes = plan()
@@ -49,13 +50,13 @@ class Plans:
             self.made.append((name, changes))
 
     def check_any(self) -> None:
-        """Raise the first error if every client was skipped."""
+        """Raise the first client's error if every client was skipped."""
         if self.skipped and not self.made:
             raise self.skipped[0][1]
 
     @property
     def changes(self) -> list[Change]:
-        """All planned changes, including changes that leave a file as it is."""
+        """The plans for all files, including files that need no change."""
         return [change for _, changes in self.made for change in changes]
 
 
@@ -71,9 +72,10 @@ def act(given: Given) -> int:
 
 
 def named_targets(given: Given, guard: str, *, is_trusted: bool) -> list[tuple[str, list[Target]]]:
-    """Return the files to change for each client or plugin folder.
+    """Return the files to change for each client, or for the plugin folder.
 
-    The name of a client or folder is also the name under which the original files are kept.
+    The key of each list is the client's name, or a name made from the folder. The original files are saved under this
+    key.
     """
     if given.words:
         raise UserError(
@@ -93,7 +95,10 @@ def named_targets(given: Given, guard: str, *, is_trusted: bool) -> list[tuple[s
 
 
 def carry_out(given: Given, plans: Plans, do: Callable[[str, Sequence[Change]], None], done: str) -> int:
-    """Show every change, and make the changes if `--yes` is given or the user agrees."""
+    """Show every change, and make the changes if `--yes` is given or the user agrees.
+
+    `do` makes the changes of one client, and `done` is the word for the printed result, such as `installed`.
+    """
     plans.check_any()
     changed = [change for change in plans.changes if not change.is_none]
     if not given.json:
@@ -119,10 +124,14 @@ def carry_out(given: Given, plans: Plans, do: Callable[[str, Sequence[Change]], 
 
 
 def _print_outcome(plans: Plans, done: str) -> None:
-    """Print which clients were changed, and which clients needed no change."""
+    """Print which clients were changed, and which needed no change."""
     for change in plans.changes:
         if change.left_out:
             print(change.left_out)
+    if done == "installed" and plans.made:
+        if mcp_words() is None:
+            print("no MCP server was added, because its packages are not installed: pip install 'outlive[mcp]'")
+        print(f"the clients will call {command_path()}; if you move or delete it, run `outlive install` again")
     outcome = f"{done}; it takes effect in new sessions" if done else "nothing was changed"
     for is_wanted, how in ((True, outcome), (False, "nothing to change")):
         names = [name for name, changes in plans.made if is_wanted == any(not each.is_none for each in changes)]
@@ -139,7 +148,7 @@ def _row(name: str, changes: Sequence[Change]) -> dict[str, object]:
 
 
 def _may_ask(given: Given) -> bool:
-    """Return whether stdin and stdout are a terminal, so that the user can be asked."""
+    """Return whether the user can be asked, because stdin and stdout are a terminal."""
     return not given.json and os.isatty(0) and os.isatty(1)
 
 
@@ -149,20 +158,14 @@ def _is_confirmed() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-CLIENT = Option(
-    name="--client",
-    metavar="NAME",
-    help="choose the client (default: auto, all clients that are found)",
-    choices=("auto", *CLIENTS),
+CLIENT = option(
+    "--client NAME", "choose the client (default: auto, all clients that are found)", choices=("auto", *CLIENTS)
 )
-DRY_RUN = Option(name="--dry-run", help="show the changes, and do not make them")
-PLUGIN = Option(
-    name="--plugin",
-    metavar="DIR",
-    takes="directory",
-    help="claude: write a plugin into this folder, and do not change the user's settings",
+DRY_RUN = option("--dry-run", "show the changes, and do not make them")
+PLUGIN = option(
+    "--plugin DIR", "claude: write a plugin into this folder, and do not change the user's settings", takes="directory"
 )
-YES = Option(name="--yes", help="make the changes without asking; required without a terminal")
+YES = option("--yes", "make the changes without asking; required without a terminal")
 
 COMMAND = Command(
     name="install",
@@ -178,15 +181,8 @@ COMMAND = Command(
     options=(
         CLIENT,
         PLUGIN,
-        Option(
-            name="--guard",
-            metavar="HOW",
-            help="choose what the hooks do about nohup, &, sleep and pkill",
-            choices=GUARDS,
-        ),
-        Option(
-            name="--untrusted", help="codex: do not mark the hooks as trusted; the user then has to do that in Codex"
-        ),
+        option("--guard HOW", "choose what the hooks do about nohup, &, sleep and pkill", choices=GUARDS),
+        option("--untrusted", "codex: do not mark the hooks as trusted; the user then has to do that in Codex"),
         DRY_RUN,
         YES,
     ),
@@ -197,5 +193,4 @@ COMMAND = Command(
             "write a plugin folder for `claude --plugin-dir`",
         ),
     ),
-    act=act,
 )

@@ -6,7 +6,7 @@ import os
 
 from outlive.cli import context
 from outlive.cli.formatting import ago, coloured, cut, ending, lasted, print_json, table, terminal_columns
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.errors import UserError
 from outlive.domain.notices.hand_off_text import foreign_line
 from outlive.domain.parse_time import moment_of
@@ -36,7 +36,7 @@ _WIDEST_PATH = 20
 
 
 def act(given: Given) -> int:
-    """Print the selected tasks, newest first."""
+    """Print the tasks that the options select, newest first."""
     home, now = context.here(), utc_now()
     limit = _DEFAULT_LIMIT if given.limit is None else given.limit
     selection = Selection(
@@ -75,7 +75,10 @@ def act(given: Given) -> int:
 
 
 def _foreign(home: Home, given: Given) -> list[ClientTask]:
-    """Return the tasks that clients run themselves, unless an option excludes them."""
+    """Return the running background commands that clients started without Outlive.
+
+    The result is empty if an option of `list` excludes them.
+    """
     if given.group or given.session or given.since or set(given.state) - {"running"}:
         return []
     with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -85,7 +88,8 @@ def _foreign(home: Home, given: Given) -> list[ClientTask]:
 def _print_table(home: Home, tasks: Sequence[Task], now: datetime, *, of_all: bool) -> None:
     """Print one line for each task.
 
-    A running, lost or waiting task may get a second line: its last output, or why it was lost or waits.
+    A second line follows for some tasks: the last output of a running task, why a task was lost or waits, or the
+    processes that an ended task left running.
     """
     rows = [
         (
@@ -110,7 +114,7 @@ def _print_table(home: Home, tasks: Sequence[Task], now: datetime, *, of_all: bo
 def _directory(task: Task, *, of_all: bool) -> str:
     """Return the directory of a task, relative to the task's project.
 
-    With `of_all`, the path is absolute, because the tasks are of several projects. A long path is shortened at its
+    With `of_all`, the list has tasks of several projects, so the path is absolute. A long path is shortened at its
     beginning.
     """
     project, cwd = task.launch.project, task.launch.cwd
@@ -133,14 +137,17 @@ def _below(home: Home, task: Task) -> str:
         return last_line(home, task)
     if task.state == "lost":
         return f"lost: {lost_clause(task.current)}"
+    if left := task.current.left_running:
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        return f"left running: process {left[0].pid}{more}: {one_line(left[0].command, 120)}"
     waiting = waiting_for(home, task)
     return "" if waiting is None else waiting.text
 
 
 def _nothing(given: Given) -> str:
-    """Return the text for an empty list.
+    """Return the text that is printed instead of an empty list.
 
-    The text names the given group, because the user may have mistyped its name.
+    The text contains the given group, because the user may have mistyped its name.
     """
     what = "no tasks" if given.group is None else f"no tasks of the group {one_line(given.group, 60)}"
     return what if given.all else f"{what} in this project (outlive list --all shows the tasks of every project)"
@@ -164,23 +171,16 @@ COMMAND = Command(
     usage="outlive list [options]",
     refuses_words=True,
     options=(
-        Option(name="--all", help="list the tasks of every project"),
-        Option(name="--state", metavar="STATE", help="list only tasks in this state", choices=STATES, repeat=True),
-        Option(name="--session", metavar="ID", help="list only tasks that this session launched"),
-        Option(name="--group", metavar="NAME", takes="group", help="list only tasks of this group"),
-        Option(
-            name="--limit",
-            metavar="N",
-            help="list at most N tasks, or all tasks for 0 (default 20)",
-            parse=whole_number,
-        ),
-        Option(
-            name="--since",
-            metavar="WHEN",
-            help="list only tasks that were launched within this time span, or after this time",
-            parse=_span_or_moment,
+        option("--all", "list the tasks of every project"),
+        option("--state STATE", "list only tasks in this state", choices=STATES, repeat=True),
+        option("--session ID", "list only tasks that this session launched"),
+        option("--group NAME", "list only tasks of this group", takes="group"),
+        option("--limit N", "list at most N tasks, or all tasks for 0 (default 20)", whole_number),
+        option(
+            "--since WHEN",
+            "list only tasks that were launched within this time span, or after this time",
+            _span_or_moment,
         ),
     ),
     examples=(("outlive list --state running", "list the tasks that run now"),),
-    act=act,
 )

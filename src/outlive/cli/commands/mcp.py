@@ -7,14 +7,14 @@ import os
 import sys
 
 from outlive.cli import context
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.errors import Unavailable
 
 _LAST_PORT = 65535
 
 
 def act(given: Given) -> int:
-    """Serve until the client disconnects, or until a signal ends this process."""
+    """Run the server until the client disconnects or a signal ends this process."""
     home, directory = context.here(), context.directory(given.project)
     try:
         from outlive.mcp.start_server import open_http, serve_stdio
@@ -22,8 +22,8 @@ def act(given: Given) -> int:
         raise Unavailable(
             f"the MCP server needs a package that is not installed: {error.name}", "pip install 'outlive[mcp]'"
         ) from error
-    # Other commands run without garbage collection, because they exit after some milliseconds. A server needs garbage
-    # collection. The imported modules never become garbage, so freeze() excludes them from the collection.
+    # Garbage collection is off in this program, because most commands exit after some milliseconds. A server runs for
+    # long and needs it. `freeze` excludes the imported modules, which never become garbage.
     gc.freeze()
     gc.enable()
     if given.http is None:
@@ -42,9 +42,9 @@ def act(given: Given) -> int:
 
 
 def _port(text: str) -> int:
-    """Convert a string to a port number.
+    """Return the port number that a string contains.
 
-    Raises `ValueError` for a string that is not a port number.
+    Raises `ValueError` if the string is not a port number.
     """
     number = whole_number(text)
     if number > _LAST_PORT:
@@ -64,19 +64,15 @@ COMMAND = Command(
         "install 'outlive[mcp]'`."
     ),
     options=(
-        Option(
-            name="--http", metavar="PORT", help="serve over HTTP on this port, or on any free port for 0", parse=_port
-        ),
-        Option(
-            name="--project",
-            metavar="DIR",
+        option("--http PORT", "serve over HTTP on this port, or on any free port for 0", _port),
+        option(
+            "--project DIR",
+            "use this directory for callers that do not name a directory (default: the current directory)",
             takes="directory",
-            help="use this directory for callers that do not name a directory (default: the current directory)",
         ),
     ),
     examples=(
         ("outlive mcp", "serve the client that starts this command"),
         ("outlive mcp --http 7777", "serve http://127.0.0.1:7777/mcp, and print the path of the file with the token"),
     ),
-    act=act,
 )

@@ -8,8 +8,7 @@ import sys
 from outlive.bundle.output import Piece
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option, whole_number
-from outlive.domain.errors import UserError
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.text.redact import may_begin_secret
 from outlive.domain.text.sanitize import masked, plain
 from outlive.domain.text.units import parse_size, show_size
@@ -18,7 +17,6 @@ from outlive.linux.reader_gone import reader_of_output, watch_departures
 from outlive.service.tasks.follow_output import CHUNK, follow
 from outlive.service.tasks.launch_context import is_read_by_model
 from outlive.service.tasks.output import files_with_output, output_document, pieces_of, start_of_tail, text_of, untorn
-from outlive.service.tasks.read import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +27,8 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Print the output, or the requested part of it."""
-    if len(given.words) != 1:
-        raise UserError("output takes one id", "outlive output ID")
-    home = context.here()
-    task = find(home, given.words, launch_adopter)[0]
+    """Print the output of a task, or the part of it that the options select."""
+    home, task = context.one_task(given, "output")
     files = files_with_output(home, task, given.attempt)
     start = _start(files, given)
     if given.json and not given.follow:
@@ -55,9 +50,9 @@ def act(given: Given) -> int:
 
 
 def _start(files: AttemptFiles, given: Given) -> int:
-    """Return the offset of the first byte to print.
+    """Return the offset in the output at which printing starts.
 
-    The option `--since` or `--tail` determines the offset. Without these options, the offset is 0.
+    The option `--since` or `--tail` determines it. Without these options, it is 0.
     """
     if given.since is not None:
         return int(given.since)
@@ -67,10 +62,10 @@ def _start(files: AttemptFiles, given: Given) -> int:
 
 
 def _whole_lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the output in whole lines, so that no piece splits a secret.
+    """Yield the output in whole lines, so that no secret is split into two pieces.
 
-    Output that may be the beginning of a secret is yielded together with the output that follows it. If this output
-    becomes larger than `CHUNK` bytes, it is yielded without waiting for more output.
+    If the end of a piece may be the beginning of a secret, the piece is joined with the output after it. A piece larger
+    than `CHUNK` bytes is yielded at once.
     """
     held: Piece | None = None
     for piece in pieces:
@@ -98,16 +93,16 @@ def _whole_lines(pieces: Iterable[Piece]) -> Iterator[Piece]:
 def _may_begin_secret(content: bytes) -> bool:
     """Return whether the end of some output may be the beginning of a secret.
 
-    Escape sequences, such as colors, are ignored.
+    Escape sequences, such as colors, are removed before the check.
     """
     return may_begin_secret(plain(content.decode("utf-8", "replace")))
 
 
 def _print(task: Task, piece: Piece, content: bytes, given: Given) -> None:
-    """Print a piece of output.
+    """Print a piece of output, with secrets masked.
 
-    A terminal or a model gets plain text. A user's pipe or file (`| less -R`, `> file`) gets the command's output byte
-    for byte, except for masked secrets.
+    On a terminal and for a model, escape sequences are removed as well. In a user's pipe or file (`| less -R`, `>
+    file`), all other bytes stay unchanged.
     """
     if given.json:
         if piece.content:
@@ -150,23 +145,12 @@ COMMAND = Command(
         "call as `--since` of the next call."
     ),
     options=(
-        Option(name="--tail", metavar="N", help="print only the last N lines", parse=whole_number),
-        Option(name="--follow", help="print new output until the task has ended, or until the reader is gone"),
-        Option(
-            name="--since",
-            metavar="OFFSET",
-            help="print only the output after this offset",
-            parse=whole_number,
-        ),
-        Option(name="--bytes", metavar="SIZE", help="print at most this many bytes", parse=parse_size),
-        Option(
-            name="--attempt",
-            metavar="N",
-            help="print the output of attempt N (default: the newest attempt)",
-            parse=whole_number,
-        ),
-        Option(name="--raw", help="print every byte unchanged, with secrets and escape sequences"),
+        option("--tail N", "print only the last N lines", whole_number),
+        option("--follow", "print new output until the task has ended, or until the reader is gone"),
+        option("--since OFFSET", "print only the output after this offset", whole_number),
+        option("--bytes SIZE", "print at most this many bytes", parse_size),
+        option("--attempt N", "print the output of attempt N (default: the newest attempt)", whole_number),
+        option("--raw", "print every byte unchanged, with secrets and escape sequences"),
     ),
     examples=(("outlive output t7k2 --tail 20 --follow", "print the last 20 lines, and then new output as it comes"),),
-    act=act,
 )

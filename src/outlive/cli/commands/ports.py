@@ -6,7 +6,7 @@ import os
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json, table
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.text.sanitize import masked, one_line
 from outlive.service.clock import utc_now
 from outlive.service.maintenance.reconcile import reconcile
@@ -72,10 +72,9 @@ COMMAND = Command(
         "continues it. The URL is the one that the task has printed. `outlive cancel --port N` ends the task that\n"
         "listens on a port."
     ),
-    options=(Option(name="--all", help="also show ports of processes that belong to no task"),),
+    options=(option("--all", "also show ports of processes that belong to no task"),),
     examples=(
         ("outlive ports", "print the ports of all tasks"),
         ("outlive ports --all --json", "print every listener of this machine as JSON"),
     ),
-    act=act,
 )

@@ -1,15 +1,14 @@
-"""`outlive result`: print the ending of a task and the end of its output."""
+"""`outlive result`: print how a task ended, and the last lines of its output."""
 
 from __future__ import annotations
 
 from outlive.cli import context
 from outlive.cli.formatting import ending_line, lasted, print_json, tail_lines
-from outlive.cli.parser import Command, Given, Option
-from outlive.domain.errors import Conflict, UserError
-from outlive.keeper.spawn import launch_adopter
+from outlive.cli.parser import Command, Given, option
+from outlive.domain.errors import Conflict
 from outlive.service.clock import utc_now
 from outlive.service.notices.inbox import result_was_read
-from outlive.service.tasks.read import find, output_view
+from outlive.service.tasks.read import output_view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,11 +17,8 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Print the ending of one task."""
-    if len(given.words) != 1:
-        raise UserError("result takes one id", "outlive result ID")
-    home = context.here()
-    task = find(home, given.words, launch_adopter)[0]
+    """Print how one task ended."""
+    home, task = context.one_task(given, "result")
     if task.current.settled_at is None:
         since = f" (after {lasted(task.current, utc_now())})" if task.current.started_at is not None else ""
         raise Conflict(
@@ -35,9 +31,10 @@ def act(given: Given) -> int:
 def print_result(
     home: Home, task: Task, session: str | None, given: Given, more: dict[str, object] | None = None
 ) -> int:
-    """Print how a task ended and the end of its output, and return the exit code.
+    """Print how a task ended and its last output, and return the exit code.
 
-    The task's notices are acknowledged, if the session may acknowledge them. `more` has further fields for `--json`.
+    The task's notices are acknowledged, if this session may acknowledge them. `more` has additional fields for
+    `--json`.
     """
     if given.json:
         from outlive.service.tasks.task_document import task_document
@@ -52,7 +49,7 @@ def print_result(
 
 
 def _print_answer(home: Home, task: Task) -> None:
-    """Print how an agent ended, with its model, its cost and its whole answer."""
+    """Print how an agent's run ended, with its model, its cost and its whole answer."""
     from outlive.domain.notices.agent_text import agent_line, attempt_lines, result_lines
     from outlive.service.agents.agent_view import answer_of
 
@@ -75,13 +72,6 @@ COMMAND = Command(
     summary="print how a task ended, and the end of its output or an agent's answer",
     usage="outlive result ID",
     takes="task",
-    options=(
-        Option(
-            name="--session",
-            metavar="ID",
-            help="count the ending as reported to this session (default: the current session)",
-        ),
-    ),
+    options=(option("--session ID", "count the ending as reported to this session (default: the current session)"),),
     examples=(("outlive result t7k2", "print the result; the exit code is 0 if the task succeeded, and 1 otherwise"),),
-    act=act,
 )

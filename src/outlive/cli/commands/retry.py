@@ -6,7 +6,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import OutliveError, UserError
 from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
@@ -19,10 +19,7 @@ def act(given: Given) -> int:
     """Retry one task, or with `--lost` all lost tasks that are safe to run again."""
     if given.lost or given.all:
         return _revive(given)
-    if len(given.words) != 1:
-        raise UserError("retry takes one id", "outlive retry ID")
-    home = context.here()
-    task = find(home, given.words, launch_adopter)[0]
+    home, task = context.one_task(given, "retry")
     around = context.surroundings(home, {}, foreground=task.launch.mode == "foreground")
     again = retry(home, task, around, utc_now(), session_project=context.project())
     if given.json:
@@ -37,7 +34,7 @@ def act(given: Given) -> int:
 def _revive(given: Given) -> int:
     """Retry all lost tasks that are safe to run again.
 
-    If a task cannot be started, its error is printed, and the other tasks are started all the same.
+    If a task cannot be started, its error is printed, and the next task is tried.
     """
     if given.words or not given.lost:
         raise UserError("retry takes one id, or --lost", "outlive retry ID, or outlive retry --lost [--all]")
@@ -75,15 +72,13 @@ COMMAND = Command(
         "`outlive agent --resume ID -- ANSWER`."
     ),
     options=(
-        Option(
-            name="--lost",
-            help="retry all lost tasks of this project that never began (as after a reboot) or that have --retries",
+        option(
+            "--lost", "retry all lost tasks of this project that never began (as after a reboot) or that have --retries"
         ),
-        Option(name="--all", help="with --lost: retry the lost tasks of every project"),
+        option("--all", "with --lost: retry the lost tasks of every project"),
     ),
     examples=(
         ("outlive retry t7k2", "start a new attempt, and print the id of the task, which stays the same"),
         ("outlive retry --lost", "put tasks back into the queue that waited there before a reboot"),
     ),
-    act=act,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from outlive.cli import context
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.errors import UserError
 from outlive.domain.tasks.command import check_environment, from_argv, from_shell_text, quote
 from outlive.domain.tasks.lifecycle import LIVE
@@ -43,7 +43,7 @@ def act(given: Given) -> int:
 
 
 def request_of(home: Home, given: Given, what: command.Command) -> Request:
-    """Return the launch request, from the options that `run` and `agent` share."""
+    """Return the request to launch a task, made from options of `run` and `agent`."""
     return Request(
         command=what,
         cwd=context.directory(given.cwd),
@@ -74,9 +74,10 @@ def request_of(home: Home, given: Given, what: command.Command) -> Request:
 
 
 def check_before_launch(home: Home, given: Given, request: Request) -> None:
-    """Raise `UserError` if a launch with `--wait` would wait for its own end.
+    """Raise `UserError` if a launch with `--wait` could never return.
 
-    Also print a warning if this command runs in a sandbox that will kill the task.
+    A launch inside a task never returns if the new task starts only after that task has ended. The function also prints
+    a warning if this command runs in a sandbox that will kill the task.
     """
     if given.wait is not None and (given.after or given.after_any):
         from outlive.service.tasks.nested_wait import check_not_waiting_for_itself
@@ -123,7 +124,7 @@ def report(home: Home, given: Given, launched: Launched) -> int:
 
 
 def _say_what_the_key_did(home: Home, launched: Launched, key: str) -> None:
-    """Print a note on stderr if a task with this key existed before the launch."""
+    """Print a note on stderr if a task with the given `--key` existed before."""
     from outlive.domain.text.sanitize import visible
     from outlive.keeper.spawn import launch_adopter
     from outlive.service.tasks.read import find
@@ -192,7 +193,7 @@ def _answer_inline(home: Home, launched: Launched, patience: timedelta, given: G
             )
     except KeyboardInterrupt:
         if not given.json:
-            print(task)  # the line that showed the id is erased
+            print(task)  # the progress line, which showed the id, is erased, so print the id again
         print(f"interrupted; {_goes_on(given)}: outlive wait {task}, or outlive cancel {task}", file=sys.stderr)
         raise
     if not in_time and has_departed(departures):
@@ -220,7 +221,7 @@ def _answer_inline(home: Home, launched: Launched, patience: timedelta, given: G
 
 
 def _goes_on(given: Given) -> str:
-    """Return the words that say how long the task continues without this process."""
+    """Return a phrase that says how long the task runs after this command has exited."""
     if given.foreground:
         return "the task goes on until this terminal or client ends"
     return "the task goes on in the background"
@@ -237,108 +238,66 @@ COMMAND = Command(
         "session, its terminal or its client ends."
     ),
     options=(
-        Option(
-            name="--cwd",
-            metavar="DIR",
-            takes="directory",
-            help="run the command in this directory (default: the current directory)",
-        ),
-        Option(name="--env", metavar="K=V", help="set a variable for the command", repeat=True),
-        Option(name="--description", metavar="TEXT", help="describe the task, in at most 10,000 characters"),
-        Option(name="--session", metavar="ID", help="report the ending to this session (default: the current session)"),
-        Option(
-            name="--group",
-            metavar="NAME",
+        option("--cwd DIR", "run the command in this directory (default: the current directory)", takes="directory"),
+        option("--env K=V", "set a variable for the command", repeat=True),
+        option("--description TEXT", "describe the task, in at most 10,000 characters"),
+        option("--session ID", "report the ending to this session (default: the current session)"),
+        option(
+            "--group NAME",
+            "put the task into this group; the tasks of a group can be listed, awaited and cancelled together",
             takes="group",
-            help="put the task into this group; the tasks of a group can be listed, awaited and cancelled together",
         ),
-        Option(
-            name="--key",
-            metavar="KEY",
-            help="start nothing if a task with this key runs, waits or has succeeded; "
+        option(
+            "--key KEY",
+            "start nothing if a task with this key runs, waits or has succeeded; "
             "if the task ended otherwise, retry the task, but refuse if its agent asked a question",
         ),
-        Option(
-            name="--key-scope",
-            metavar="SCOPE",
-            help="choose which ended tasks with the key are not retried (default succeeded)",
+        option(
+            "--key-scope SCOPE",
+            "choose which ended tasks with the key are not retried (default succeeded)",
             choices=("succeeded", "ended"),
         ),
-        Option(
-            name="--again",
-            help="start the command although the same server or watcher runs in this directory already",
+        option("--again", "start the command although the same server or watcher runs in this directory already"),
+        option("--foreground", "end the task when the terminal or the client that launched it ends"),
+        option("--timeout D", "end the task after this time", parse_duration),
+        option(
+            "--idle-timeout D",
+            "end the task if it prints nothing and hardly uses the processor for this time",
+            parse_duration,
         ),
-        Option(name="--foreground", help="end the task when the terminal or the client that launched it ends"),
-        Option(name="--timeout", metavar="D", help="end the task after this time", parse=parse_duration),
-        Option(
-            name="--idle-timeout",
-            metavar="D",
-            help="end the task if it prints nothing and hardly uses the processor for this time",
-            parse=parse_duration,
+        option("--after ID", "begin when this task has succeeded", repeat=True, takes="task"),
+        option("--after-any ID", "begin when this task has ended in any way", repeat=True, takes="task"),
+        option("--slots NAME=N", "run at most N tasks with this NAME at a time", repeat=True),
+        option("--lock NAME", "run only one task with this NAME at a time", repeat=True),
+        option("--queue-timeout D", "end the task if it has waited in the queue for this time", parse_duration),
+        option("--retries N", "retry the task up to N times if it fails", whole_number),
+        option(
+            "--wait D", "wait at most this long, and print the result if the task ends in this time", parse_duration
         ),
-        Option(name="--after", metavar="ID", help="begin when this task has succeeded", repeat=True, takes="task"),
-        Option(
-            name="--after-any",
-            metavar="ID",
-            help="begin when this task has ended in any way",
-            repeat=True,
-            takes="task",
-        ),
-        Option(name="--slots", metavar="NAME=N", help="run at most N tasks with this NAME at a time", repeat=True),
-        Option(name="--lock", metavar="NAME", help="run only one task with this NAME at a time", repeat=True),
-        Option(
-            name="--queue-timeout",
-            metavar="D",
-            help="end the task if it has waited in the queue for this time",
-            parse=parse_duration,
-        ),
-        Option(name="--retries", metavar="N", help="retry the task up to N times if it fails", parse=whole_number),
-        Option(
-            name="--wait",
-            metavar="D",
-            help="wait at most this long, and print the result if the task ends in this time",
-            parse=parse_duration,
-        ),
-        Option(
-            name="--max-output",
-            metavar="SIZE",
-            help="keep at most this much output (default 64M)",
-            parse=parse_size,
-        ),
-        Option(
-            name="--notify",
-            metavar="WHEN",
-            help="choose which endings are reported (default end); "
+        option("--max-output SIZE", "keep at most this much output (default 64M)", parse_size),
+        option(
+            "--notify WHEN",
+            "choose which endings are reported (default end); "
             "`output` delays the report of a success without output until the next turn",
             choices=NOTIFY,
         ),
-        Option(
-            name="--observe",
-            metavar="HOW",
-            help="choose how to observe what the task touches (default auto)",
+        option(
+            "--observe HOW",
+            "choose how to observe what the task touches (default auto)",
             choices=("auto", "syscalls", "watch", "compare", "off"),
         ),
-        Option(
-            name="--stdin", help="let `outlive send` send input to the task; without this option, the task has no input"
-        ),
-        Option(
-            name="--touches",
-            metavar="PATH",
-            help="announce that the task will change PATH; other sessions are warned, and the repository is compared",
+        option("--stdin", "let `outlive send` send input to the task; without this option, the task has no input"),
+        option(
+            "--touches PATH",
+            "announce that the task will change PATH; other sessions are warned, and the repository is compared",
             repeat=True,
         ),
-        Option(
-            name="--port",
-            metavar="NAME",
-            help="lease a free port; the command gets it as $PORT_NAME, {port:NAME} and, for the first one, $PORT",
+        option(
+            "--port NAME",
+            "lease a free port; the command gets it as $PORT_NAME, {port:NAME} and, for the first one, $PORT",
             repeat=True,
         ),
-        Option(
-            name="--retain",
-            metavar="D",
-            help="keep the task's record for this time after the end (default 7d)",
-            parse=parse_duration,
-        ),
+        option("--retain D", "keep the task's record for this time after the end (default 7d)", parse_duration),
     ),
     examples=(
         ("outlive run -- pytest -q", "run the tests, and print an id such as t7k2m9q4"),
@@ -363,5 +322,4 @@ COMMAND = Command(
             "print the result if the task ends within 90 s, and the id of the task otherwise",
         ),
     ),
-    act=act,
 )

@@ -6,7 +6,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import UserError
 from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
@@ -50,12 +50,11 @@ COMMAND = Command(
         "were accepted."
     ),
     options=(
-        Option(name="--eof", help="close the task's input after the text, so that the task sees the end of the input"),
-        Option(name="--no-newline", help="send the text without a newline"),
+        option("--eof", "close the task's input after the text, so that the task sees the end of the input"),
+        option("--no-newline", "send the text without a newline"),
     ),
     examples=(
         ("outlive send t7k2 yes", "answer a question of the task"),
         ("outlive send t7k2 --eof", "close the input of the task"),
     ),
-    act=act,
 )

@@ -7,10 +7,11 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import ago, print_json, table
-from outlive.cli.parser import Command, Given, Option, whole_number
+from outlive.cli.parser import TRACE, Command, Given, option, whole_number
 from outlive.domain.errors import UserError
 from outlive.domain.parse_time import moment_of
 from outlive.domain.sessions.session import SOURCES, SessionStart
+from outlive.domain.text.nearest import did_you_mean
 from outlive.domain.text.sanitize import one_line
 from outlive.domain.timestamps import iso
 from outlive.keeper.spawn import launch_adopter
@@ -32,12 +33,13 @@ _VERBS = ("begin", "end", "list", "edited")
 
 
 def act(given: Given) -> int:
-    """Run `begin`, `end`, `list` or `edited`, whichever the first word names."""
+    """Run `begin`, `end`, `list` or `edited`, which is the first word after `session`."""
     verb = given.words[0] if given.words else ""
     if verb not in _VERBS or (len(given.words) > 1) != (verb == "edited"):
+        otherwise = "`outlive session --help` explains these words"
         raise UserError(
             f"session takes one of {', '.join(_VERBS)}; only edited takes paths",
-            "`outlive session --help` explains these words",
+            otherwise if verb in _VERBS else did_you_mean(verb, _VERBS, otherwise),
         )
     context.begin_trace(wanted=given.trace)
     verbs = {"begin": _begin, "end": _end, "list": _list, "edited": _edited}
@@ -63,9 +65,9 @@ def _begin(home: Home, given: Given) -> int:
 
 
 def _put(home: Home, began: StartRequest, handed: HandOff | None, given: Given) -> None:
-    """Print and flush the hand-off.
+    """Print the hand-off, and flush the output.
 
-    If the reader of the output is gone, the flush raises an error, so that no notice counts as presented.
+    If the program that reads the output has exited, flushing raises an error. Then no notice counts as presented.
     """
     if given.json:
         print_json(
@@ -172,40 +174,28 @@ COMMAND = Command(
         "about background tasks. If there is nothing to report, it prints nothing. `end` ends the session's\n"
         "foreground tasks; its background tasks continue. If the session's process (--pid) is gone, the session is\n"
         "over, even if its end was not reported. `edited` records which files the session changed itself. If a\n"
-        "task changed the same files, the report of its ending names them."
+        "task changed the same files, the report of its ending names them.\n\n"
+        "`list` prints one line for each session. LINEAGE is a name that a session shares with all sessions that\n"
+        "continue it. ALIVE says whether the process of the client still runs: `yes`, `gone`, `unknown` if the client\n"
+        "named no process, or `ended` if the session reported its end. OWED counts the notices that the session has\n"
+        "not received yet."
     ),
     options=(
-        Option(
-            name="--session",
-            metavar="ID",
-            help="name the session, by its client's name for it (default: the current session)",
+        option("--session ID", "name the session, by its client's name for it (default: the current session)"),
+        option("--client NAME", "begin: name the client, such as claude or codex"),
+        option("--cwd DIR", "name the session's working directory (default: the current directory)", takes="directory"),
+        option("--source HOW", "begin: name the kind of boundary", choices=SOURCES),
+        option("--continues ID", "begin: name the session that this session continues"),
+        option(
+            "--pid PID", "begin: name the client's process; the session is over when this process is gone", whole_number
         ),
-        Option(name="--client", metavar="NAME", help="begin: name the client, such as claude or codex"),
-        Option(
-            name="--cwd",
-            metavar="DIR",
-            takes="directory",
-            help="name the session's working directory (default: the current directory)",
-        ),
-        Option(name="--source", metavar="HOW", help="begin: name the kind of boundary", choices=SOURCES),
-        Option(name="--continues", metavar="ID", help="begin: name the session that this session continues"),
-        Option(
-            name="--pid",
-            metavar="PID",
-            help="begin: name the client's process; the session is over when this process is gone",
-            parse=whole_number,
-        ),
-        Option(
-            name="--transcript", metavar="PATH", help="begin: name the file in which the client keeps the conversation"
-        ),
-        Option(name="--terminal", metavar="NAME", help="begin: name the terminal in which the session runs"),
-        Option(name="--at", metavar="TIME", help="begin: give the time at which the session began", parse=moment_of),
-        Option(name="--reason", metavar="TEXT", help="end: give the reason for the end"),
-        Option(name="--all", help="list: include the sessions of every project"),
-        Option(name="--limit", metavar="N", help="list: print at most N sessions (default 20)", parse=whole_number),
-        Option(
-            name="--trace", help="write every decision about the session to a file in `traces/` of the state directory"
-        ),
+        option("--transcript PATH", "begin: name the file in which the client keeps the conversation"),
+        option("--terminal NAME", "begin: name the terminal in which the session runs"),
+        option("--at TIME", "begin: give the time at which the session began", moment_of),
+        option("--reason TEXT", "end: give the reason for the end"),
+        option("--all", "list: include the sessions of every project"),
+        option("--limit N", "list: print at most N sessions (default 20)", whole_number),
+        TRACE,
     ),
     examples=(
         (
@@ -215,5 +205,4 @@ COMMAND = Command(
         ("outlive session end --session s-2", "end the foreground tasks of s-2; its background tasks continue"),
         ("outlive session edited --session s-2 src/a.py", "record that s-2 itself changed this file"),
     ),
-    act=act,
 )

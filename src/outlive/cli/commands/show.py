@@ -1,4 +1,4 @@
-"""`outlive show`: print everything about one task."""
+"""`outlive show`: print all that is known about one task."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from outlive.cli.formatting import ago, coloured, ending, lasted, print_json, ta
 from outlive.cli.parser import Command, Given
 from outlive.domain.effects.describe import summary_of, window_words
 from outlive.domain.effects.path_summary import without_filled
-from outlive.domain.errors import UserError
 from outlive.domain.text.sanitize import one_line, shown
 from outlive.domain.text.units import show_size
 from outlive.domain.timestamps import iso
-from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
 from outlive.service.effects.effects import effects_of
-from outlive.service.tasks.read import files_of, find, history_of, output_view
+from outlive.service.tasks.read import files_of, history_of, output_view
 from outlive.service.tasks.task_document import drift_now, full_document, overlaps_now
 
 TYPE_CHECKING = False
@@ -31,11 +29,9 @@ _MOST_WINDOWS, _MOST_NAMED = 3, 5
 
 
 def act(given: Given) -> int:
-    """Print everything about one task."""
-    if len(given.words) != 1:
-        raise UserError("show takes one id", "outlive show ID")
-    home, now = context.here_for_reading(), utc_now()
-    task = find(home, given.words, launch_adopter)[0]
+    """Print all that is known about one task."""
+    home, task = context.one_task(given, "show", context.here_for_reading)
+    now = utc_now()
     if given.json:
         print_json(full_document(home, task, now))
     else:
@@ -94,7 +90,7 @@ def _lines(home: Home, task: Task, now: datetime) -> Iterator[str]:
 
 
 def _left(attempt: Attempt, left: LeftRunning) -> str:
-    """Return a phrase that says whether a process that was left running still runs."""
+    """Return a phrase that says whether a process that the task left still runs."""
     from outlive.service.tasks.cancel import is_still_running
 
     return {True: "is still running", False: "was still running, and has ended since", None: "was still running"}[
@@ -103,7 +99,7 @@ def _left(attempt: Attempt, left: LeftRunning) -> str:
 
 
 def _launched(launch: Launch, now: datetime) -> Iterator[str]:
-    """Yield lines with the command, the directory, the launch time and the session."""
+    """Yield lines with a task's command, directory, launch time and session."""
     yield f"command   {shown(launch.command)}"
     yield f"in        {shown(launch.cwd)}"
     yield f"launched  {iso(launch.created_at)} ({ago(launch.created_at, now)} ago)"
@@ -146,7 +142,7 @@ def _agent(home: Home, task: Task) -> Iterator[str]:
 def _model(attempt: Attempt) -> str:
     """Return the model of an agent's attempt, with two spaces before it.
 
-    For a command, returns an empty text.
+    Return an empty string if the task is not an agent.
     """
     if attempt.agent is None:
         return ""
@@ -156,9 +152,9 @@ def _model(attempt: Attempt) -> str:
 
 
 def _overlaps(home: Home, task: Task, effects: Effects) -> Iterator[str]:
-    """Yield lines about changes that others made in the task's directory tree.
+    """Yield lines about changes in the task's directories that the task did not make.
 
-    These are changes by other tasks, by sessions or by clients while the task ran.
+    Other tasks, sessions or clients made these changes while the task ran.
     """
     found = overlaps_now(home, task, effects)
     if found:
@@ -168,7 +164,7 @@ def _overlaps(home: Home, task: Task, effects: Effects) -> Iterator[str]:
 
 
 def _why(home: Home, task: Task) -> Iterator[str]:
-    """Yield lines with the reason why the task waits, was lost or ended."""
+    """Yield lines that say why the task waits, was lost or ended."""
     attempt = task.current
     if attempt.state == "queued":
         from outlive.service.tasks.queue_reason import waiting_for
@@ -184,7 +180,11 @@ def _why(home: Home, task: Task) -> Iterator[str]:
 
 
 def _windows(effects: Effects, now: datetime) -> Iterator[str]:
-    """Yield lines for the first windows, with paths relative to the window's scope."""
+    """Yield lines for the first windows of a task.
+
+    A window is a time span in which a file differed from what the task found. Paths are shown relative to the directory
+    that the window is about.
+    """
     for window in effects.windows[:_MOST_WINDOWS]:
         paths = without_filled(window.paths)
         names = ", ".join(one_line(path.removeprefix(window.scope + "/"), 80) for path in paths[:_MOST_NAMED])
@@ -201,5 +201,4 @@ COMMAND = Command(
     usage="outlive show ID",
     takes="task",
     examples=(("outlive show t7k", "print this task; any unique prefix of an id works"),),
-    act=act,
 )

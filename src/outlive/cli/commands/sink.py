@@ -1,13 +1,13 @@
-"""`outlive sink`: manage sinks, which receive endings in addition to sessions.
+"""`outlive sink`: manage sinks, to which Outlive reports the end of tasks.
 
-A sink is a command, a webhook, or a URL of Apprise.
+A sink is a command, a webhook, or a URL of the notification library Apprise.
 """
 
 from __future__ import annotations
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json, table
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import Conflict, UserError
 from outlive.domain.tasks.sink_config import POLICIES, Sink, check_sink, shown_target
 from outlive.domain.text.sanitize import shown
@@ -24,7 +24,7 @@ _VERBS = ("add", "list", "remove")
 
 
 def act(given: Given) -> int:
-    """Run `add`, `list` or `remove`, whichever the first word names."""
+    """Run `add`, `list` or `remove`, which is the first word after `sink`."""
     verb = given.words[0] if given.words else ""
     if verb not in _VERBS or len(given.words) != (1 if verb == "list" else 2):
         raise UserError("sink takes add NAME, list, or remove NAME", "`outlive sink --help` explains these words")
@@ -116,16 +116,12 @@ COMMAND = Command(
         "Every notice is in the inbox too. --apprise needs: pip install 'outlive[apprise]'."
     ),
     options=(
-        Option(name="--run", metavar="COMMAND", help="add: run this line of shell for notices"),
-        Option(name="--webhook", metavar="URL", help="add: post notices to this URL"),
-        Option(
-            name="--apprise",
-            metavar="URL",
-            help="add: send notices to this URL of Apprise, such as slack:// or gnome://",
-        ),
-        Option(name="--secret-file", metavar="PATH", help="add: sign webhooks with the secret in this file"),
-        Option(name="--on", metavar="WHEN", help="add: choose which endings are sent (default end)", choices=POLICIES),
-        Option(name="--here", help="add: send only endings of this project's tasks"),
+        option("--run COMMAND", "add: run this line of shell for notices"),
+        option("--webhook URL", "add: post notices to this URL"),
+        option("--apprise URL", "add: send notices to this URL of Apprise, such as slack:// or gnome://"),
+        option("--secret-file PATH", "add: sign webhooks with the secret in this file"),
+        option("--on WHEN", "add: choose which endings are sent (default end)", choices=POLICIES),
+        option("--here", "add: send only endings of this project's tasks"),
     ),
     examples=(
         ("outlive sink add desk --run 'notify-send \"$OUTLIVE_NOTICES\"' --on failure", "show failures on the desktop"),
@@ -134,5 +130,4 @@ COMMAND = Command(
             "post every ending to this URL, signed",
         ),
     ),
-    act=act,
 )

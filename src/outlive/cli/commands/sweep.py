@@ -1,10 +1,10 @@
-"""`outlive sweep`: show the tasks that are due for deletion, or delete them."""
+"""`outlive sweep`: show the tasks that may be deleted now, or delete them."""
 
 from __future__ import annotations
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json, table
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.domain.text.sanitize import masked
 from outlive.domain.text.units import parse_size, show_duration, show_size
 from outlive.domain.timestamps import iso, timedelta
@@ -19,7 +19,7 @@ _SHOWN = 40
 
 
 def act(given: Given) -> int:
-    """Show the tasks that are due for deletion. With `--apply`, delete them."""
+    """Show the tasks that may be deleted now. With `--apply`, delete them."""
     home, now = context.here(), utc_now()
     swept = (sweep if given.apply else preview)(home, now, given.max_disk)
     if given.json:
@@ -46,9 +46,9 @@ def act(given: Given) -> int:
 
 
 def _overdue(span: timedelta) -> str:
-    """Return how overdue a deletion is.
+    """Return a phrase that says how long ago a task should have been deleted.
 
-    If a task is deleted early to make room, returns a text that says this.
+    If the task is deleted early because space is needed, the phrase says so.
     """
     return show_duration(span) if span >= timedelta() else "no, for room"
 
@@ -77,17 +77,11 @@ COMMAND = Command(
         "or before its ending was reported."
     ),
     options=(
-        Option(name="--apply", help="delete the tasks that are due"),
-        Option(
-            name="--max-disk",
-            metavar="SIZE",
-            help="keep at most this much output of all tasks together",
-            parse=parse_size,
-        ),
+        option("--apply", "delete the tasks that are due"),
+        option("--max-disk SIZE", "keep at most this much output of all tasks together", parse_size),
     ),
     examples=(
         ("outlive sweep", "list what would be deleted"),
         ("outlive sweep --apply --max-disk 1G", "delete the oldest tasks until their output fits into 1 GiB"),
     ),
-    act=act,
 )

@@ -1,4 +1,4 @@
-"""`outlive transcript`: print what an agent, its user and its tools have said."""
+"""`outlive transcript`: print what an agent, its user and its tools have written."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import print_json
-from outlive.cli.parser import Command, Given, Option, whole_number
-from outlive.domain.errors import UserError
+from outlive.cli.parser import Command, Given, option, whole_number
 from outlive.domain.text.wrapper_tags import without_wrapper_tags
 from outlive.keeper.spawn import launch_adopter
 from outlive.linux.reader_gone import reader_of_output, watch_departures
@@ -19,7 +18,6 @@ from outlive.service.agents.transcript import (
     request_of,
     transcript_document,
 )
-from outlive.service.tasks.read import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +29,8 @@ if TYPE_CHECKING:
 
 
 def act(given: Given) -> int:
-    """Print all entries of the transcript, or the requested entries."""
-    if len(given.words) != 1:
-        raise UserError("transcript takes one id", "outlive transcript ID")
-    home = context.here()
-    task = find(home, given.words, launch_adopter)[0]
+    """Print the entries of an agent's transcript that the options select."""
+    home, task = context.one_task(given, "transcript")
     request_of(task)
     if given.follow:
         return _follow(home, task, given)
@@ -49,7 +44,7 @@ def act(given: Given) -> int:
 
 
 def _follow(home: Home, task: Task, given: Given) -> int:
-    """Print new entries until the task has ended, or the reader of the output is gone."""
+    """Print new entries until the task has ended or the reader of the output exits."""
     batches = follow_transcript(
         home,
         task,
@@ -88,14 +83,13 @@ COMMAND = Command(
         "`--since` of the next call. Secrets are masked."
     ),
     options=(
-        Option(name="--since", metavar="N", help="print only the entries after number N", parse=whole_number),
-        Option(name="--last", metavar="N", help="print only the last N entries", parse=whole_number),
-        Option(name="--tools", help="also print tool calls, their results, thinking, errors and sub-agents"),
-        Option(name="--follow", help="print new entries until the task has ended"),
+        option("--since N", "print only the entries after number N", whole_number),
+        option("--last N", "print only the last N entries", whole_number),
+        option("--tools", "also print tool calls, their results, thinking, errors and sub-agents"),
+        option("--follow", "print new entries until the task has ended"),
     ),
     examples=(
         ("outlive transcript t7k2 --last 5", "print the last five messages"),
         ("outlive transcript t7k2 --tools --follow", "print everything that the agent does, as it happens"),
     ),
-    act=act,
 )

@@ -14,14 +14,14 @@ from outlive.install.config.backup import plugins
 
 
 def act(given: Given) -> int:
-    """Plan the removal, show it, and carry it out if the user agrees.
+    """Plan the removal of Outlive, show the changes, and make them if the user agrees.
 
-    With `--yes`, the removal is carried out without asking.
+    With `--yes`, the changes are made without asking.
     """
     home, plans = context.here(), Plans(given)
     if given.plugin is None and given.client in (None, "auto", "claude"):
-        # A plugin of Claude Code may be in any folder. Outlive has a record of each plugin folder that it wrote, so the
-        # user need not name the folders.
+        # A plugin of Claude Code may be in any folder. Outlive has recorded each plugin folder that it wrote, so the
+        # user does not have to name the folders.
         for name in plugins(home):
             plans.add(name, partial(plan_removal, home, name))
     if not (plans.made or plans.skipped) or given.client == "claude" or present(os.environ):
@@ -42,5 +42,4 @@ COMMAND = Command(
     ),
     options=(CLIENT, PLUGIN, DRY_RUN, YES),
     examples=(("outlive uninstall --client claude", "remove Outlive from the settings of Claude Code"),),
-    act=act,
 )

@@ -1,4 +1,4 @@
-"""`outlive wait`: block until tasks have ended, without polling."""
+"""`outlive wait`: wait until tasks have ended, without polling."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 from outlive.cli import context
 from outlive.cli.formatting import ending_line, print_json
-from outlive.cli.parser import Command, Given, Option
+from outlive.cli.parser import Command, Given, option
 from outlive.cli.progress import Progress
 from outlive.domain.tasks.lifecycle import LIVE
 from outlive.domain.text.units import parse_duration
@@ -57,6 +57,7 @@ def act(given: Given) -> int:
             print(ending_line(task, now))
         if not ids:
             print("no task is running")
+            context.note_unknown_session(home, given.session)
         if not in_time:
             left = [task.id for task in after if task.current.settled_at is None]
             print(f"still running: {', '.join(left)}", file=sys.stderr)
@@ -69,7 +70,8 @@ def _meant(home: Home, given: Given) -> list[Task]:
     if given.words:
         return find(home, given.words, launch_adopter)
     if given.group is not None:
-        # Include the tasks of the group that have ended, because a failed task decides the exit code.
+        # Include the tasks of the group that have ended already, because the exit code also depends on whether they
+        # failed.
         members = Selection(project=context.project(), group=given.group, session=given.session)
         return select_group(home, members, launch_adopter)
     return select(home, context.session_or_project(home, given.session).but(states=LIVE), launch_adopter)
@@ -121,27 +123,20 @@ COMMAND = Command(
         "At the timeout the task goes on, and the exit code is 4."
     ),
     options=(
-        Option(name="--any", help="wait only until one of the tasks has ended"),
-        Option(
-            name="--timeout",
-            metavar="D",
-            help="give up after this time (exit code 4)",
-            parse=parse_duration,
-        ),
-        Option(
-            name="--until",
-            metavar="WHAT",
-            help="wait until a line of output matches this regular expression, or until port:N, http:URL, file:PATH, "
+        option("--any", "wait only until one of the tasks has ended"),
+        option("--timeout D", "give up after this time (exit code 4)", parse_duration),
+        option(
+            "--until WHAT",
+            "wait until a line of output matches this regular expression, or until port:N, http:URL, file:PATH, "
             "cmd:CMD or log:REGEX holds",
         ),
-        Option(name="--group", metavar="NAME", takes="group", help="wait for all tasks of this group"),
-        Option(name="--session", metavar="ID", help="wait for the running tasks of this session"),
-        Option(name="--no-ack", help="do not count the endings as reported to the session"),
+        option("--group NAME", "wait for all tasks of this group", takes="group"),
+        option("--session ID", "wait for the running tasks of this session"),
+        option("--no-ack", "do not count the endings as reported to the session"),
     ),
     examples=(
         ("outlive wait t7k2 t8m3", "wait for both tasks; the exit code is 0 if both succeeded, and 1 otherwise"),
         ("outlive wait t7k2 --until 'listening on' --timeout 30s", "wait for this line of output, for at most 30 s"),
         ("outlive wait t7k2 --until port:5173 --timeout 30s", "wait until the task listens on port 5173"),
     ),
-    act=act,
 )

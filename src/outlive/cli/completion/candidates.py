@@ -1,10 +1,12 @@
-"""The candidates for the next word of a command line, for all shells.
+"""The words that a shell offers as the next word of a command line.
 
-The result of `answer` is a list of lines. The first line is `candidates`, `directories` or `command N`. With
-`directories`, the shell itself offers the names of directories. With `command N`, the words from number N on are an
-inner command, which the shell completes. After `candidates`, each further line is one candidate. If the candidate has
-an explanation, a tab and the explanation follow. The shell drops the candidates that do not begin with the current
-word.
+`answer` returns lines for the completion script of any shell. The first line is one of these:
+
+- `candidates`: each further line is a word to offer. A tab and an explanation may follow the word.
+- `directories`: the shell offers the names of directories.
+- `command N`: the words from number N on are a command of its own, which the shell completes.
+
+The shell drops the words that do not begin with what the user has typed.
 """
 
 from __future__ import annotations
@@ -23,17 +25,15 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Task
 
 _NEWEST = 50  # the number of tasks that are offered; users do not read a longer list
-_NEWEST_OF_GROUPS = (
-    500  # the number of tasks whose groups are offered; it is higher, because one group may have 50 tasks
-)
+_NEWEST_OF_GROUPS = 500  # the number of newest tasks whose groups are offered; one group may have 50 tasks
 _GENERAL = ("--help\tlist the commands", "--version\tprint the version")
 _HELP = "help\texplain a command, or list all commands"
 
 
 def answer(words: Sequence[str]) -> list[str]:
-    """Return the lines with the candidates for the last of the given words.
+    """Return lines with the words that may replace the last of the given words.
 
-    The first word is `outlive`.
+    The first given word is `outlive`.
     """
     verb, current = words[1], words[-1]
     if len(words) == 2:
@@ -44,20 +44,20 @@ def answer(words: Sequence[str]) -> list[str]:
 
 
 def _verbs(start: str) -> Iterator[str]:
-    """Yield the commands whose names begin with `start`, with their summaries."""
+    """Yield the commands whose names begin with `start`, each with its summary."""
     for name in (*VERBS, *ALIASES):
         if name.startswith(start):
             yield f"{name}\t{load(name).summary}"
 
 
 def _after_verb(command: Command, words: Sequence[str]) -> list[str]:
-    """Return the lines with the candidates for a word after the name of a command."""
+    """Return lines with the possible words after the name of a command."""
     options = {option.name: option for option in (*command.options, JSON, HELP)}
     *before, current = words
-    option = None  # the option whose value is the next word
+    option = None  # the option whose value is the word to complete
     for number, word in enumerate(before[2:], 2):
         if word == "=":
-            continue  # bash splits `--name=value` into three words
+            continue  # bash splits `--name=value` into three words, so skip the `=`
         if option is not None:
             option = None
         elif word == "--":
@@ -67,7 +67,7 @@ def _after_verb(command: Command, words: Sequence[str]) -> list[str]:
     if option is not None:
         return _values(option)
     if "=" in (current, before[-1]):
-        return ["candidates"]  # bash has split a word such as `a=b`, which is not an option
+        return ["candidates"]  # bash has split a word such as `a=b` that is not an option, so nothing can be offered
     name, equals, _ = current.partition("=")
     if equals and name in options:
         kind, *values = _values(options[name])
@@ -76,7 +76,7 @@ def _after_verb(command: Command, words: Sequence[str]) -> list[str]:
 
 
 def _candidates(command: Command, options: Iterable[Option], *, is_option: bool) -> Iterator[str]:
-    """Yield the candidates for a word that is not the value of an option."""
+    """Yield the possible words at a place that is not the value of an option."""
     if command.takes == "task" and not is_option:
         yield from tasks()
     elif isinstance(command.takes, tuple) and not is_option:
@@ -89,7 +89,7 @@ def _candidates(command: Command, options: Iterable[Option], *, is_option: bool)
 
 
 def _values(option: Option) -> list[str]:
-    """Return the lines with the candidates for the value of an option."""
+    """Return lines with the possible values of an option."""
     if option.takes == "directory":
         return ["directories"]
     known = {"task": tasks, "group": groups}.get(option.takes or "")
@@ -97,7 +97,7 @@ def _values(option: Option) -> list[str]:
 
 
 def tasks() -> Iterator[str]:
-    """Yield the ids of this project's newest tasks, with their states and commands."""
+    """Yield the ids of this project's newest tasks, each with its state and command."""
     for task in _newest(_NEWEST):
         what = one_line(task.launch.description or task.launch.command, 60)
         yield f"{task.id}\t{task.state}: {what}"
@@ -114,9 +114,9 @@ def groups() -> Iterator[str]:
 
 
 def _newest(limit: int) -> Sequence[Task]:
-    """Return the newest tasks of this project as the ledger has them.
+    """Return the newest tasks of this project, as they are recorded in the ledger.
 
-    Nothing is changed: dead tasks are not settled, and no ledger is created.
+    This function changes nothing. It records no end of a task whose keeper was killed, and creates no ledger.
     """
     from outlive.bundle.home import Home, locate
     from outlive.ledger.contract import Selection

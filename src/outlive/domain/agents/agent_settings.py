@@ -34,7 +34,10 @@ class ClientSettings(Value):
     at_once: int | None = None
     """How many agents may use the same model of this client at once."""
     table: Mapping[str, Any] = {}
-    """JSON values for the client's adapter: the program, its arguments, and the format of its output lines."""
+    """The values that the client's adapter needs, as JSON.
+
+    They name the program, its arguments, and the format of its output lines.
+    """
 
 
 class ModelSettings(Value):
@@ -45,7 +48,7 @@ class ModelSettings(Value):
 
 
 class Preset(Value):
-    """The settings of a category or a project.
+    """The settings of one category of agents, or of one project.
 
     A field is None if the category or the project does not set the field.
     """
@@ -53,7 +56,7 @@ class Preset(Value):
     client: str | None = None
     model: str | None = None
     is_unstable: bool = False
-    """Whether the model of this preset counts as unstable. Other models are not affected."""
+    """Whether the user calls the model of this preset unstable. None if not set."""
     fallback: tuple[str, ...] | None = None
     limits: AgentLimits = AgentLimits()
 
@@ -77,7 +80,7 @@ class AgentSettings(Value):
     """The settings of each model. The key is `CLIENT:MODEL`, or `MODEL` for a model with any client."""
     categories: Mapping[str, Preset] = {}
     projects: Mapping[str, Preset] = {}
-    """The preset of each project. The key is the resolved path of a directory."""
+    """The settings of each project, by the resolved path of the project's directory."""
 
     def limits_of(self, category: str | None) -> AgentLimits:
         """Return the limits of an agent.
@@ -90,9 +93,10 @@ class AgentSettings(Value):
         )
 
     def project_preset(self, project: str | None) -> Preset:
-        """Return the preset for a project, or an empty preset.
+        """Return the settings of the project at a path.
 
-        If several directories with a preset contain the project, the innermost directory decides.
+        If several directories with settings contain the path, the innermost directory decides. Returns an empty preset
+        if no directory with settings contains the path.
         """
         within = [path for path in self.projects if project is not None and is_within(project, path)]
         return self.projects[max(within, key=len)] if within else Preset()

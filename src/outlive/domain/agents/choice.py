@@ -1,7 +1,7 @@
 """The choice of a client and a model, for the first attempt and after a failure.
 
-All later decisions depend on the chosen model. A wish that another wish overrides, such as the default model of a
-category, has no influence on later decisions.
+Later decisions depend only on the chosen model. A model that was not chosen, such as the default model of a category,
+has no influence on them.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class Wish(Value):
-    """A wish for a client or a model, from one source.
+    """The client and the model that one source of settings asks for.
 
     The fields `client` and `model` may both be None.
     """
 
     source: str
-    """Where the wish comes from: `option`, `project`, `category` or `default`."""
+    """The source: `option`, `project`, `category` or `default`."""
     client: str | None = None
     model: str | None = None
     is_unstable: bool = False
-    """Whether the model of this wish counts as unstable."""
+    """Whether the user calls the model unstable."""
 
 
 class Choice(Value):
-    """The chosen client and model, and the source of the model."""
+    """The chosen client and model, and the source that asked for the model."""
 
     client: str
     model: str | None
@@ -39,10 +39,11 @@ class Choice(Value):
 
 
 def resolve(wishes: Sequence[Wish], client: str) -> Choice:
-    """Return the client of the first wish that names a client, and its model.
+    """Choose the client and the model of an agent task.
 
-    The wishes are in order of precedence. `client` is chosen if no wish names a client. A model's name is valid only
-    for one client. So if a wish names another client together with a model, that model is not used.
+    The wishes are in order of precedence. The first wish that names a client decides the client. If no wish names a
+    client, the function uses `client`. The model of a wish for another client is not used, because a model's name is
+    valid only for one client.
     """
     chosen = next((one.client for one in wishes if one.client is not None), client)
     for wish in wishes:
@@ -52,9 +53,9 @@ def resolve(wishes: Sequence[Wish], client: str) -> Choice:
 
 
 def split_name(text: str, clients: Collection[str]) -> tuple[str | None, str]:
-    """Return the client and the model in a text such as `codex:gpt-5`.
+    """Return the client and the model in a string such as `codex:gpt-5`.
 
-    The returned client is None if the text does not begin with a known client and a colon.
+    The returned client is None if the string does not begin with a known client and a colon.
     """
     client, colon, model = text.partition(":")
     return (client, model) if colon and client in clients and model else (None, text)
@@ -63,7 +64,7 @@ def split_name(text: str, clients: Collection[str]) -> tuple[str | None, str]:
 def next_candidate(
     candidates: Sequence[Candidate], failed: Candidate, unavailable: Collection[tuple[str, str | None]]
 ) -> Candidate:
-    """Return the candidate to try after the candidate `failed`.
+    """Return the client and the model to try after `failed`.
 
     Candidates are tried in turn, and candidates that are known to be unavailable are left out. If all candidates are
     unavailable, the next candidate is tried nevertheless, because its model may be available again.

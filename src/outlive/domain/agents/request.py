@@ -17,9 +17,15 @@ class Candidate(Value):
     model: str | None = None
     """The model's name for this client. None leaves the choice to the client."""
     is_unstable: bool = False
-    """Whether the user's configuration calls this model unstable. Then an attempt is ended after a shorter silence."""
+    """Whether the user's settings call this model unstable.
+
+    If such a model writes no output, its attempt is ended sooner than with other models.
+    """
     claims: tuple[tuple[str, int], ...] = ()
-    """Names, each with the largest number of attempts with this name that may run at once."""
+    """Named limits of parallel attempts.
+
+    For each name, the number says how many attempts with this name may run at once.
+    """
 
     @property
     def name(self) -> str:
@@ -32,10 +38,10 @@ class Worktree(Value):
 
     path: str
     repository: str
-    """The top of the worktree from which the task was launched."""
+    """The top directory of the worktree from which the task was launched."""
     branch: str
     base: str
-    """The commit that the branch began with."""
+    """The commit from which the branch of the worktree was created."""
 
 
 class AgentRequest(Value):
@@ -57,10 +63,13 @@ class AgentRequest(Value):
     """The number of tool calls after which the agent counts as a runaway and is ended."""
     worktree: Worktree | None = None
     tables: Mapping[str, Any] | None = None
-    """The user's settings for each client of this request: program, arguments, and the format of its output lines."""
+    """The settings of each client in this request.
+
+    They name the program, its arguments, and the format of its output lines.
+    """
     is_traced: bool = False
     why: str | None = None
-    """Why the first candidate was chosen, for the trace and for people."""
+    """Why the first candidate was chosen, as a phrase for people and for debugging."""
 
     def candidate(self, client: str, model: str | None) -> Candidate:
         """Return the candidate with this client and model, or the first candidate."""
@@ -81,7 +90,10 @@ class AgentStart(Value):
     tokens_before: tuple[int, int] | None = None
     """The input and output tokens of earlier runs of the resumed session. None if they are not known."""
     spent_usd: float = 0.0
-    """The cost of earlier attempts of the task. This cost, and the next two fields, count towards the task's limits."""
+    """The cost of the task's earlier attempts.
+
+    This cost, and the next two fields, count towards the task's limits.
+    """
     spent_tokens: int = 0
     spent_turns: int = 0
 

@@ -31,10 +31,13 @@ class AgentResult(Value):
     agent_class: AgentClass | None = None
     """The class of the result. None while the attempt runs."""
     limit: Limit | None = None
-    """The limit of the task at which the client ended the attempt by itself."""
+    """The limit of the task that made the client end the attempt.
+
+    The client itself checked this limit.
+    """
     error: str | None = None
     question: str | None = None
-    """The question of an agent with the class `asked`."""
+    """The question that the agent asks the user. Set only for the class `asked`."""
     turns: int = 0
     calls: int = 0
     """The number of tool calls."""
@@ -45,7 +48,7 @@ class AgentResult(Value):
     """The tools whose use was denied."""
     is_unstable: bool = False
     last: str | None = None
-    """The newest progress: the agent's last tool call or its last text."""
+    """The newest progress: the agent's last tool call or its last message."""
     retry_after_s: float | None = None
     """The number of seconds that the provider asks to wait before the next request. None if it did not ask."""
     worktree: str | None = None

@@ -1,4 +1,4 @@
-"""The count of an agent's tool calls and errors.
+"""The count of an agent's tool calls and errors, which detects a runaway agent.
 
 An agent counts as a runaway if it repeats one call or one error very often, or makes too many calls.
 """

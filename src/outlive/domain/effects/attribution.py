@@ -1,8 +1,7 @@
 """The attribution of changes: which changes a task itself made during its run.
 
-The task's journal is the record of its observed system calls. A comparison of two snapshots may show a change that is
-not in the journal. Such a change is reported as unattributed, because another process made it, or the task made it
-without being observed.
+Outlive records the system calls of a task. A comparison of two snapshots may show a change without a recorded call.
+Such a change is reported as unattributed, because another process made it, or the task made it without being observed.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ _MOST_NAMED, _WIDEST_NAME = 6, 80
 def with_comparisons(
     effects: Effects, comparisons: Sequence[Comparison], quick: tuple[Snapshot, Snapshot] | None
 ) -> Effects:
-    """Complete a task's effects with the changes that only comparisons show.
+    """Add the changes that were found only by comparing snapshots to `effects`.
 
-    `quick` has the snapshots from the task's beginning and end.
+    `effects` are the observed effects of a task. `quick` has the snapshots from the task's beginning and end.
     """
     snapshots = None if quick is None else _but_for_its_own(effects, *quick)
     known = None if quick is None or quick[0].git is None or quick[1].git is None else quick[0].git.top
@@ -45,10 +44,10 @@ def with_comparisons(
     if comparisons:
         effects = effects.but(uncompared=_uncompared(comparisons))
     if any(each.has_files for each in comparisons):
-        # Leave out paths that the journal attributes to the task. The comparison may show such a path as changed,
-        # because a process that the task left running can change the path after the comparison has begun.
+        # Leave out paths that the observed system calls attribute to the task. The comparison may show such a path as
+        # changed, because a process that the task left running can change the path after the comparison has begun.
         seen = frozenset((*effects.changed, *effects.created, *effects.restored, *effects.rewritten))
-        # If one of these paths is a moved directory, the paths in it have moved with it.
+        # If the task moved a directory, the paths in the directory have moved with it.
         away = frozenset((*effects.changed, *effects.restored))
         found = [each for comparison in comparisons for each in _unattributed(comparison)]
         unseen = tuple(each for each in found if each.path not in seen and not _came_along(each, away))
@@ -76,7 +75,7 @@ def with_comparisons(
 def _as_called_in(project: str | None, change: Unattributed) -> Unattributed:
     """Return a change with the name under which it is reported.
 
-    The name is the path relative to the project, or the whole path if the path lies outside of the project.
+    The name is the path relative to the project `project`, or the whole path if the path lies outside of the project.
     """
     is_own = project is not None and change.path == f"{project.rstrip('/')}/{change.name}"
     return change if is_own else change.but(name=change.path)
@@ -95,9 +94,12 @@ def _lies_in(path: str, directories: Collection[str]) -> bool:
 
 
 def _but_for_its_own(effects: Effects, before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
-    """Return the two snapshots without the task's own changes of git's state."""
-    # If the task moved the repository, the journal has no changes of git's state. Then git's state counts as unchanged,
-    # because otherwise the task's own changes would be reported as drift.
+    """Return the two snapshots without the task's own changes of git's state.
+
+    Git's state means branches, the stash and similar data.
+    """
+    # If the task moved the repository, no changes of git's state were recorded. Then git's state counts as unchanged,
+    # because otherwise the task's own changes would be reported as changes by others.
     took_along = _took_along(before.git, effects.changed)
     git = before.git if took_along else but_for(_seen_in(effects), before.git, after.git)
     after = after.but(git=git, files=None, dirty=None)
@@ -111,23 +113,27 @@ def _seen_in(effects: Effects) -> frozenset[str]:
 
 
 def _moves(effects: Effects, snapshots: tuple[Snapshot, Snapshot] | None) -> Iterator[str]:
-    """Yield a sentence for each change of git's state that does not count as drift."""
+    """Yield sentences about changes of git's state that do not make a result outdated.
+
+    For example, a moved tag does not change the files that a task has tested.
+    """
     then, now = (None, None) if snapshots is None else (snapshots[0].git, snapshots[1].git)
     if then is not None and now is not None and then.identity == now.identity:
         yield from _moves_of_git(then, now, _seen_in(effects))
 
 
 class _Seen:
-    """The parts of git's state that the task changed in another repository.
+    """The parts of another repository's git state that the task itself changed.
 
-    Only observed changes count.
+    A part is for example a branch or the stash. Only observed changes are included.
     """
 
     def __init__(self, parts: Collection[str], top: str, known: str | None) -> None:
         self._parts = parts
         self.of = of_repository(top)
-        # A repository inside the task's own repository may be a submodule or a worktree. Its git directory then lies in
-        # the git directory of the task's repository, and the journal names its parts by submodule or worktree.
+        # A repository inside the task's own repository may be a submodule or a worktree. Its git directory then lies
+        # in the git directory of the task's repository. So the recorded names of its changes contain the name of the
+        # submodule or the worktree.
         is_inside = known is not None and top.startswith(known.rstrip("/") + "/")
         self._ends = (of_repository(top), *([""] if known is None else ()))
         self._begins = (" of submodule ", " of worktree ") if is_inside else (" of worktree ",)
@@ -139,7 +145,10 @@ class _Seen:
 
 
 def _refs_moved(quick: tuple[Snapshot, Snapshot]) -> Collection[Move]:
-    """Return the moved refs of the task's repository. All its worktrees share refs."""
+    """Return the refs of the task's repository that moved while the task ran.
+
+    All worktrees of the repository share these refs.
+    """
     then, now = quick[0].git, quick[1].git
     return () if then is None or now is None else compare_refs(then, now)[0]
 
@@ -147,10 +156,11 @@ def _refs_moved(quick: tuple[Snapshot, Snapshot]) -> Collection[Move]:
 def _moves_of_further(found: Comparison, seen: _Seen, shared: Collection[Move]) -> tuple[list[str], list[str]]:
     """Return two lists of sentences about changes in another repository.
 
-    The first list has the changes that count as drift. The second list has the other changes.
+    The changes in the first list may make the task's result outdated, such as a new commit at HEAD. The second list
+    has the other changes.
     """
     refs = [each for each in found.refs if each not in shared]
-    # If HEAD is on a branch, it moves with that branch. A detached HEAD moves alone.
+    # If HEAD points to a branch, a new commit moves HEAD and the branch. A detached HEAD moves without a branch.
     is_detached = found.head is not None and all(each.after != found.head.after for each in found.refs)
     parts = {"HEAD": True} if found.branch is not None or is_detached else {}
     for each in refs:
@@ -166,7 +176,10 @@ def _moves_of_further(found: Comparison, seen: _Seen, shared: Collection[Move]) 
 
 
 def _part_of(ref: Move, seen: _Seen) -> str | None:
-    """Return the reported name of a moved ref, or None if the ref is not reported."""
+    """Return the name under which a moved ref is reported.
+
+    Returns None if the ref is not reported, such as the ref of the stash.
+    """
     part = part_of_git(ref.name, is_own=True)
     return None if part == "stash" or (not ref.after and "packed-refs" in seen) else part
 
@@ -174,7 +187,7 @@ def _part_of(ref: Move, seen: _Seen) -> str | None:
 def _moves_of_git(then: GitState, now: GitState, seen: Collection[str]) -> Iterator[str]:
     """Yield sentences about changes of refs, worktrees and the stash.
 
-    Changes that count as drift are left out.
+    A change of HEAD's commit or of a remote branch is left out, because other sentences report it.
     """
     refs = [each.name for each in compare_refs(then, now)[0] if then.head == now.head or each.name != now.branch]
     known = (part_of_git(name, is_own=True) for name in refs)
@@ -203,7 +216,7 @@ def _took_along(git: GitState | None, changed: Collection[str]) -> bool:
 
 
 def _unattributed(comparison: Comparison) -> list[Unattributed]:
-    """Return the changes that a comparison of snapshots shows, as unattributed.
+    """Return the changes in a comparison as changes whose cause is not known.
 
     Changes of tracked files come first, because a sentence names only the first few changes.
     """

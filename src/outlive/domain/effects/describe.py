@@ -25,7 +25,10 @@ _WRITTEN = {"rewritten": "written with the same content", "touched": "written, p
 
 
 def taking_words(taking: Declared) -> str:
-    """Return a phrase about a command whose text shows that it moves or removes files."""
+    """Return a phrase about a command whose text shows that it moves or removes files.
+
+    For example: `by its text takes files away for a while (git stash)`.
+    """
     by = one_line(taking.taken_away[0].by, 60)
     if taking.opens_window:
         return f"by its text takes files away for a while ({by})"
@@ -59,16 +62,16 @@ def _why_unknown(effects: Effects) -> str:
 
 
 def how_long(window: Window, now: datetime) -> str:
-    """Return how long a window was open, or how long it has been open until now."""
+    """Return a phrase for how long the files of `window` were, or have been, changed."""
     span = window.lasted(now)
     return "an unknown time (the clock was set back)" if span is None else show_duration(span)
 
 
 def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
-    """Return a phrase about a window: `window of 3 files, open for 12s now`.
+    """Return a phrase about files that a task has, or had, changed for a time.
 
-    Without `is_now`, a window that an ended task left open is called `left open`. Its paths were not checked after the
-    task's end.
+    For example `window of 3 files, open for 12s now`. Set `is_now` only if the files were checked just now. Otherwise
+    the phrase says `left open` if the task ended without restoring the files.
     """
     span = how_long(window, now)
     how = f"open for {span} now" if window.is_open else f"{span}, all restored"
@@ -78,7 +81,7 @@ def window_words(window: Window, now: datetime, *, is_now: bool) -> str:
 
 
 def none_open(effects: Effects) -> str:
-    """Return the sentence for a task without a known open window."""
+    """Return the sentence for a task without known changes that are not restored."""
     if effects.level in ("unknown", "compared"):
         why = _why_unknown(effects)
         return "not known: its changes are not observed" + (f" ({why})" if why else "")
@@ -120,7 +123,7 @@ def unattributed_words(effects: Effects) -> Iterator[str]:
 
 
 def _compared(effects: Effects) -> str:
-    """Return a sentence about effects that are known only from two snapshots."""
+    """Return a sentence about effects that were found only by comparing two snapshots."""
     found = effects.unattributed
     words = [effects.moved] if effects.moved else []
     words += [*_net(effects), *_rewritten(effects)]
@@ -141,7 +144,7 @@ def _more_differ(count: int) -> str:
 def _nothing(effects: Effects, certain: str) -> str:
     """Return the sentence for a task without a known change.
 
-    The caller passes `certain`, the sentence to return if the snapshots of all files were compared.
+    The caller passes `certain`, the sentence to return if the snapshots compared all files.
     """
     return "nothing is known to have changed" if effects.unattributed is None or effects.uncompared else certain
 
@@ -152,8 +155,8 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
             yield _open(window, now)
     closed = [window for window in effects.windows if window.closed_at is not None]
     were_away = {path for window in closed for path in window.paths}
-    # Leave out paths without a closed window, such as a directory that was removed and created again. The windows of
-    # the paths in this directory show whether its content is restored.
+    # Leave out paths that were never recorded as restored, such as a directory that was removed and created again.
+    # Whether the content of this directory is restored is known from the paths in it.
     if restored := [path for path in effects.restored if path in were_away]:
         span = sum((w.closed_at - w.opened_at for w in closed if w.closed_at is not None), timedelta())
         yield f"{_count(restored)} changed and restored, window {show_duration(span)}"
@@ -163,10 +166,10 @@ def _windows(effects: Effects, now: datetime) -> Iterator[str]:
 
 
 def _open(window: Window, now: datetime) -> str:
-    """Return a phrase about an open window: the files, the duration and the command.
+    """Return a phrase about changed files that the task has not restored.
 
-    For an ended task, the phrase is about the state at the task's end, because another process may have restored the
-    files since.
+    The phrase has the files, the duration and the command. For an ended task, it is about the state at the task's end,
+    because another process may have restored the files since.
     """
     files = show_files(len(without_filled(window.paths)))
     by = f" ({one_line(window.by, 60)})" if window.is_attributed else ""
@@ -177,7 +180,8 @@ def _open(window: Window, now: datetime) -> str:
 
 def _net(effects: Effects) -> Iterator[str]:
     left = {path for each in effects.windows if each.is_open for path in each.paths}
-    # Leave out the paths of open windows and the removed paths, because other parts of the sentence name these paths.
+    # Leave out the paths that the task left changed and the removed paths, because other parts of the sentence name
+    # these paths.
     changed = [path for path in effects.changed if path not in left.union(effects.gone)]
     gone = without_filled(effects.gone, effects.whole)
     for paths, what in ((changed, "changed"), (gone, "removed"), (effects.created, "created")):
@@ -195,10 +199,7 @@ def _rewritten(effects: Effects) -> Iterator[str]:
 
 
 def _in_further_trees(effects: Effects) -> Iterator[str]:
-    """Yield a phrase with the number of touched files in each further worktree.
-
-    Further worktrees are outside of the project.
-    """
+    """Yield phrases with the number of changed files in worktrees outside the project."""
     touched = {*effects.changed, *effects.created, *effects.restored, *effects.rewritten}
     for tree in effects.further:
         count = sum(path.startswith(tree) for path in touched)

@@ -40,9 +40,9 @@ class Distance(Value):
 
 
 class Drift(Value):
-    """The drift of one task.
+    """The drift of one task: what has changed since the task ran.
 
-    `moved` says whether there is drift. It is None if it is not known whether there is drift.
+    `moved` says whether something has changed. It is None if this is not known.
     """
 
     moved: bool | None
@@ -51,7 +51,10 @@ class Drift(Value):
     details: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     meanwhile: tuple[str, ...] = ()
-    """The details about changes before the task's end. The description of the task's effects has these changes too."""
+    """The details about changes before the task's end.
+
+    The description of the task's effects also lists these changes.
+    """
 
     @property
     def later(self) -> tuple[str, ...]:
@@ -73,10 +76,10 @@ def drift(
     is_own: bool = True,
     is_meanwhile: bool = False,
 ) -> Drift:
-    """Return the drift between the snapshots `then` and `now`.
+    """Return what changed between the snapshots `then` and `now`.
 
-    `distance` is the distance between the two HEADs, if it was counted. `is_own` says whether the task
-    ran in this repository. With `is_meanwhile`, the snapshots are from the task's beginning and end.
+    `distance` is the number of commits between the two HEADs, if they were counted. `is_own` says whether the task ran
+    in this repository. With `is_meanwhile`, the snapshots are from the task's beginning and end.
 
     All tracked files are compared only if `now` has `tree` and `then` has `dirty` and `contents`. The fields `dirty`
     and `contents` were read shortly after the task's end (`ended_ns`).
@@ -103,7 +106,10 @@ def drift(
 
 
 def with_further(own: Drift, further: Sequence[tuple[str, Drift]]) -> Drift:
-    """Join the drift of the task's own repository and of further repositories."""
+    """Join the drift of the task's own repository and of other repositories.
+
+    Drift is what has changed since the task ran.
+    """
     places = [(f"in {one_line(top, _WIDEST_NAME)}: ", found) for top, found in further]
     details = (f"{place}{each}" for place, found in places for each in found.details)
     unknown = (f"{place}{each}" for place, found in places for each in found.unknown)
@@ -111,10 +117,10 @@ def with_further(own: Drift, further: Sequence[tuple[str, Drift]]) -> Drift:
 
 
 def with_meanwhile(own: Drift, effects: Effects) -> Drift:
-    """Add the unattributed changes during the task's run to the drift.
+    """Add the unattributed changes during the task's run to the changes in `own`.
 
-    The task itself may have made an unattributed change. If another process made the change, the task may have read the
-    file before the change.
+    `own` lists what has changed since the task ended. It is not known which process made an unattributed change. If
+    another process made it, the task may have read the file before the change, so that its result is outdated.
     """
     if not effects.is_attributed:
         return own
@@ -165,7 +171,7 @@ def _git_drift(
 
 
 def _settings_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
-    """Return the drift of the configuration files outside of the repository."""
+    """Return which configuration files outside of the repository have changed."""
     if then.settings is None or now.settings is None:
         return []
     changed = []
@@ -192,7 +198,7 @@ def _head_drift(then: str, now: str, distance: Distance | None) -> str:
 
 
 def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
-    """Return the drift of the files and refs that the task touched.
+    """Return which of the files and refs that the task touched have changed since.
 
     The branch that HEAD was on is left out, because `_git_drift` reports changes of HEAD.
     """
@@ -223,7 +229,7 @@ def _file_drift(then: Snapshot, now: Snapshot, unknown: list[str]) -> list[str]:
 
 
 def _tracked_drift(then: Snapshot, now: Snapshot, ended_ns: int | None, unknown: list[str]) -> list[str]:
-    """Return the drift of tracked files that the task was not observed to touch."""
+    """Return which tracked files have changed, except files that the task touched."""
     if then.git is None or now.git is None or (then.dirty is None and now.tree is None):
         return []
     if now.tree is None:

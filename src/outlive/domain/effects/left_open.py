@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 
 class LeftPath(Value):
-    """One path that is not in the state in which the task found it."""
+    """One path that a task has changed and not restored."""
 
     path: str
     name: str
-    """The path that is reported: a directory around the path that was moved with its content, else the path itself."""
+    """The path to report.
+
+    If a directory was moved with all its content, this is the directory around the path. Otherwise it is the path
+    itself.
+    """
     scope: str
-    """The top of the directory tree to which the path belongs."""
+    """The top of the worktree to which the path belongs."""
     is_stash: bool
     opened_at: int
     """The time since which the path differs from the state in which the task found it, in microseconds since 1970."""
@@ -32,7 +36,10 @@ class LeftPath(Value):
     left: str
     """The state in which the task left the path."""
     must_be_same: bool
-    """Whether only the directory that the task found counts as restored, and not a new directory with its name."""
+    """Whether the path counts as restored only if the first directory itself is back.
+
+    A new directory with the same name does not count.
+    """
     written: int
     """The time of the file's last write before the task ended. 0 if this time is not known or is not needed."""
 
@@ -41,8 +48,8 @@ class LeftPath(Value):
         now = look(self.path, self.found)
         if is_as_found(now, self.found, must_be_same=self.must_be_same):
             return False
-        # The second `look` comes last, because it reads the file again. The second `look` is needed only if `left` has
-        # git's id of the content, and `now` has another kind of id.
+        # Compare with the second `look` last, because it reads the file again. It is needed only if the two states
+        # have different kinds of content ids.
         is_same = self.left == now or UNREADABLE in (now, self.left) or self.left == look(self.path, self.left)
         if not is_same:
             return False
@@ -55,13 +62,16 @@ class LeftPath(Value):
 def can_be_left(found: str) -> bool:
     """Return whether a path is known to have existed before the task changed it.
 
-    Only such a path can be left changed.
+    Only then can the task have left the path changed. A path that did not exist is a new path.
     """
     return found not in (UNREADABLE, "s", ABSENT)
 
 
 def windows_left(paths: Iterable[LeftPath]) -> tuple[Window, ...]:
-    """Return open windows: one for the files of each tree, and one for each stash."""
+    """Return the unrestored changes of a task, in groups.
+
+    The changed files of each worktree are one group, and so is each changed stash.
+    """
     groups: dict[tuple[str, bool], list[LeftPath]] = {}
     for each in paths:
         groups.setdefault((each.scope, each.is_stash), []).append(each)

@@ -1,4 +1,4 @@
-"""Overlaps: activity of other tasks, sessions and clients during a task's run."""
+"""Overlaps: what other tasks, sessions and clients did while a task ran."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ class Edit(Value):
 
 
 class Overlap(Value):
-    """Activity of another task, session or client in a task's project during its run."""
+    """What another task, session or client did in a task's project while the task ran."""
 
     task: str | None
     session: str | None = None
-    """The session that edited files, or whose client ran a command. None if the overlap is with another task."""
+    """The session that edited files, or whose client ran a command.
+
+    None if this is about another task.
+    """
     paths: tuple[str, ...]
     """Paths that were changed by the task, and by the other task or session.
 
@@ -38,26 +41,28 @@ class Overlap(Value):
     """
     since: datetime
     until: datetime | None
-    """The end of the overlap: when the first of two tasks ended, or when the last edit was made.
+    """The time until which both were active.
 
-    None if the two tasks still run, or if the end of a client's command is not known.
+    This is when the first of two tasks ended, or when the last edit was made. None if the two tasks still run, or if
+    the end of a client's command is not known.
     """
     foreign: ClientTask | None = None
     """The background command that a client ran itself, without Outlive. It is not known what the command wrote."""
     windows: tuple[Window, ...] = ()
-    """The windows of the other task that were open while this task ran.
+    """Changes that the other task had made and not yet restored while this task ran.
 
-    This task may have read files with changed content.
+    This task may have read the changed files.
     """
     taking: Declared | None = None
-    """The changes that the other task makes according to the text of its command, if the other task is not observed.
+    """Changes that the text of the other task's command shows.
 
-    It is not known whether the other task made these changes while this task ran.
+    Set only if the system calls of the other task are not observed. It is not known whether the other task made these
+    changes while this task ran.
     """
 
     @property
     def is_inside(self) -> bool:
-        """Whether this task ran, or may have run, inside a window of the other task."""
+        """Whether this task ran, or may have run, while the other task had files changed."""
         return bool(self.windows) or self.taking is not None
 
 
@@ -94,8 +99,8 @@ def lie_in(tree: str, paths: Iterable[str]) -> bool:
 def changed_paths(effects: Effects, span: Span | None = None) -> frozenset[str]:
     """Return every path that a task changed, even if the task restored the path.
 
-    With a `span`, only changes that existed during the span count. The result is empty if it is not known which changes
-    the task itself made.
+    With a `span` of time, the function returns only the paths that were changed during the span. The result is empty
+    if it is not known which changes the task itself made.
     """
     if not effects.is_attributed:
         return frozenset()
@@ -108,9 +113,10 @@ def changed_paths(effects: Effects, span: Span | None = None) -> frozenset[str]:
 
 
 def _meet(windows: Sequence[Window], span: Span) -> bool:
-    """Return whether the windows of a path overlap with a span.
+    """Return whether a path was changed at some time during a span.
 
-    All windows count as one long window, because some windows between the first and the last may not be recorded.
+    The times between the first and the last change of the path all count, because some changes in between may not be
+    recorded.
     """
     since, until = span
     ends = [window.closed_at for window in windows if window.closed_at is not None]
@@ -119,10 +125,10 @@ def _meet(windows: Sequence[Window], span: Span) -> bool:
 
 
 def windows_meanwhile(task: Task, other: Task, effects: Effects) -> tuple[Window, ...]:
-    """Return the windows of the task `other` that were open while `task` ran.
+    """Return changes that the task `other` had not yet restored while `task` ran.
 
-    `effects` are the effects of `other`. If `other` has succeeded, the changes that it left do not count,
-    because they are its result.
+    `effects` are the effects of `other`. If `other` has succeeded, the changes that remain are left out, because they
+    are its result.
     """
     span = shared_span(task, other)
     tree = task.launch.project.rstrip("/") + "/"
@@ -135,8 +141,8 @@ def windows_meanwhile(task: Task, other: Task, effects: Effects) -> tuple[Window
         if window.opened_at <= (until or window.opened_at)
         and (window.closed_at is None or window.closed_at > since)
         and not (window.is_left and other.state == "succeeded")
-        # The scope of a window is also compared with the project, because the HEAD file of a worktree may lie in the
-        # git directory of another worktree. A submodule has its own scope.
+        # The HEAD file of a worktree may lie in the git directory of another worktree. So the worktree of the changed
+        # files (`scope`) is also compared with the project. A submodule has its own scope.
         and (lie_in(tree, window.paths) or window.scope.rstrip("/") + "/" == tree)
     )
 
@@ -158,7 +164,10 @@ def in_both(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
 
 
 def by_hand(mine: frozenset[str], edits: Iterable[Edit]) -> list[Overlap]:
-    """Return one overlap for each session that edited the paths of a task."""
+    """Return the edits that sessions made to a task's paths, without a task.
+
+    The result has one object for each session.
+    """
     found: dict[str, list[Edit]] = {}
     for edit in edits:
         if edit.path in mine:

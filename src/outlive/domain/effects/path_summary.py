@@ -46,10 +46,9 @@ def fold(paths: Sequence[str], most: int) -> list[Summary]:
 
 
 def without_filled(paths: Iterable[str], whole: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the paths, except directories in which another of the paths lies.
+    """Return the paths, except directories that contain another of the paths.
 
-    `whole` has the directories that are reported instead of the paths in them. These directories are kept, and the
-    paths in them are left out.
+    A directory in `whole` stands for the paths in it. It is kept, and the paths in it are left out.
     """
     found = tuple(path for path in paths if not whole or told_as(path, whole) == path)
     filled = {above for path in found if (above := path.rpartition("/")[0]) not in whole}
@@ -59,7 +58,8 @@ def without_filled(paths: Iterable[str], whole: Collection[str] = ()) -> tuple[s
 def told_as(path: str, whole: Collection[str]) -> str:
     """Return the path under which a path is reported.
 
-    The result is the outermost directory in `whole` that contains the path. If there is none, it is the path itself.
+    A directory in `whole` stands for all paths in it. If such directories contain the path, the result is the
+    outermost of them. Otherwise the result is the path itself.
     """
     found = above = path
     while above := above.rpartition("/")[0]:
@@ -69,7 +69,7 @@ def told_as(path: str, whole: Collection[str]) -> str:
 
 
 def largest(folds: Sequence[Summary]) -> Summary | None:
-    """Return the directory with the most paths, or None if no entry is a directory."""
+    """Return the directory with the most paths, or None if the list has no directory."""
     return max((entry for entry in folds if entry.count > 1), key=lambda entry: entry.count, default=None)
 
 
@@ -83,7 +83,7 @@ def _below(paths: list[str]) -> Summary:
 
 
 def _wait(waiting: list[tuple[int, str, list[list[str]]]], directory: str, paths: list[str]) -> None:
-    """Add a directory to the queue of directories that their entries may replace.
+    """Add a directory to the queue of directories to be replaced by their entries.
 
     The paths are stored in groups, one group for each entry of the directory.
     """

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     TouchKind = Literal["path", "git", "packages", "container", "database", "remote", "service", "unknown"]
     DeclaredLevel = Literal["declared", "unknown"]
 
-# Every command that can change files that it did not write (for instance `git stash`) contains one of these strings. So
-# the text of any other command need not be parsed.
+# Every command that can change files that it did not write (for instance `git stash`) contains one of these strings.
+# So the text of a command without these strings need not be parsed.
 _LETTERS = (
     *("stash", "checkout", "switch", "restore", "bisect", "rebase", "reset", "abort", "apply", "patch", "clean"),
     *("mv ", "cp ", "ln ", "rm -", "read-tree"),
@@ -28,7 +28,7 @@ class Touch(Value):
     what: str
     """The absolute path, or a path as written in the command (`$DIR/x`).
 
-    For other kinds, this is the name of a host, remote, container or tool.
+    If the change is not a change of a path, this is the name of a host, remote, container or tool.
     """
     by: str
     """The simple command on one line, as it was written. Its secrets must be masked before it is shown."""
@@ -39,22 +39,23 @@ class Declared(Value):
 
     touches: tuple[Touch, ...] = ()
     level: DeclaredLevel = "unknown"
-    """`declared` if the whole text was understood.
+    """How completely the command's text was understood.
 
-    With `unknown`, the command may make more changes than the list shows.
+    `declared`: the whole text was understood. `unknown`: the command may make more changes than the list shows.
     """
     needs_privileges: bool = False
-    """Whether the text names a program that the process flag no_new_privs affects.
+    """Whether the command calls a program that the process flag no_new_privs affects.
 
     The program would fail with this flag, or would start a daemon that inherits the flag.
     """
     opens_window: bool = False
-    """Whether the command changes shared files and is meant to restore them."""
+    """Whether the command changes existing files and restores them later, by its text."""
     taken_away: tuple[Touch, ...] = ()
-    """The commands that change files that they did not write, such as a stash or a checkout, in the order of the text.
+    """The parts of the command that change files which the command did not write.
 
-    An entry of the kind `git` has the directory in which git is called. An entry of the kind `path` has a directory
-    that is removed. `opens_window` is True if the command is meant to restore the files.
+    Examples are a stash or a checkout. The order is that of the command's text. An entry of the kind `git` has the
+    directory in which git is called. An entry of the kind `path` has a directory that is removed. `opens_window` is
+    True if the command is meant to restore the files.
     """
 
     @property
@@ -66,6 +67,6 @@ class Declared(Value):
 def may_take_away(text: str) -> bool:
     """Return whether a command may change files that the command itself did not write.
 
-    The text is only searched for certain strings, because parsing it would take much longer.
+    The function only searches the text for certain strings, because parsing takes much longer.
     """
     return any(letters in text for letters in _LETTERS)

@@ -45,8 +45,8 @@ def compare_tracked(
 ) -> TrackedDrift:
     """Return how the tracked files differ from those of a stored snapshot.
 
-    Files that the task touched, and files whose change was committed, are left out. Other parts of the drift report
-    describe their changes.
+    Files that the task touched, and files whose change was committed, are left out, because other functions report
+    them.
     """
     top = None if then.git is None else then.git.top
     tracked = without_touched(now.tracked, top, then.files)
@@ -124,8 +124,8 @@ def _is_dirty_changed(was: bytes, is_now: bytes, tree: Tree, ended_ns: int | Non
     if was == UNSEEN or (stamp and ended_ns is not None and changed_at_ns(stamp) >= ended_ns):
         return _is_dirty(is_now) or None  # the file changed between the task's end and the snapshot
     if tree.converts and kind_of(was) != kind_of(is_now) and GONE not in {was, is_now}:
-        # Git computes an id after its conversion of the file. Such an id cannot be compared with an id of the file's
-        # bytes.
+        # Git may convert a file (for example its line ends) before it computes the id. Such an id cannot be compared
+        # with an id of the file's bytes.
         return False if stamp == stamp_of(is_now) else None
     return is_changed(was, is_now)
 

@@ -71,7 +71,10 @@ class Comparison(Value):
     """The moved branches, tags, remote-tracking refs and other refs. The list may be shortened."""
     refs_moved: int = 0
     stash: Move | None = None
-    """The newest stash entry in each snapshot. The field is set even if only older entries were removed."""
+    """The newest stash entry in each snapshot.
+
+    The field is also set if only older entries of the stash were removed.
+    """
     stash_depth: tuple[int, int] | None = None
     worktrees: tuple[Move, ...] = ()
     index_changed: bool | None = None
@@ -105,9 +108,9 @@ def compare(
 ) -> Comparison:
     """Return the differences between two snapshots, for the wanted paths.
 
-    `since_ns` is a time before the `before` snapshot was taken, or None. Files that were written between this time
-    and the snapshot are reported too. The content of these files at `since_ns` is not known. If the snapshot lacks a
-    tracked file, it is also not known whether the file existed at `since_ns`.
+    `since_ns` is a time before the `before` snapshot was taken, or None. Files that were written between this time and
+    the snapshot are reported too. Their content at `since_ns` is not known. If the `before` snapshot lacks a tracked
+    file, it is also not known whether the file existed at `since_ns`.
     """
     fate = _fate(before, after)
     unknown = [f"before: {each}" for each in before.unknown] + [f"after: {each}" for each in after.unknown]
@@ -158,8 +161,8 @@ def _compare_git(then: GitState, now: GitState, most: int) -> dict[str, object]:
         "stash": _stash(then.stash, now.stash),
         "stash_depth": None if then.stash is None or now.stash is None else (len(then.stash), len(now.stash)),
         "worktrees": _worktrees(then.worktrees, now.worktrees),
-        # Git rewrites the index file whenever it refreshes stamps, so a new index file does not prove a change. An
-        # unchanged index file proves that no change was staged.
+        # Git rewrites the index file whenever it refreshes the files' stat fields in it. So a new index file does not
+        # prove a change. An unchanged index file proves that no change was staged.
         "index_changed": False if then.index is not None and then.index == now.index else staged,
         "config_changed": _differ(then.config, now.config),
     }
@@ -206,8 +209,8 @@ def _compare_files(before: Tree, after: Tree, since_ns: int | None) -> Iterable[
         if UNSEEN in {kind_of(was), kind_of(is_now)}:
             continue
         if since_ns is not None and _is_too_late(was, since_ns) and was + is_now != GONE + GONE:
-            # If the file was missing before and its last change was before the start, it was moved here with its
-            # directory.
+            # If the file was missing in the first snapshot, and its last change is older than that snapshot, its
+            # directory was moved here.
             came = was == GONE and any(stamp := stamp_of(is_now)) and changed_at_ns(stamp) < since_ns
             yield _change(path, "appeared" if came else "touched", stamp_of(is_now), before)
             continue
@@ -272,8 +275,8 @@ def _how(was: bytes, is_now: bytes, *, converts: bool) -> How | None:
     if content and content_now:
         if content == content_now and mode_of(stamp) == mode_of(stamp_now):
             return None if stamp == stamp_now else "rewritten"
-        # Git computes an id after its conversion of the file. Such an id cannot be compared with an id of the file's
-        # bytes.
+        # Git may convert a file (for example its line ends) before it computes the id. Such an id cannot be compared
+        # with an id of the file's bytes.
         if kind_of(was) == kind_of(is_now) or not converts:
             return "changed"
     if stamp == stamp_now:

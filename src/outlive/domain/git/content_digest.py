@@ -1,7 +1,7 @@
-"""A short digest of all tracked files: 1024 hashes, each of a group of files.
+"""A short digest of all tracked files: 1024 hashes, each for a group of files.
 
-For a hundred thousand files, the content ids of all files would take megabytes for each task. The hashes of the groups
-take four kilobytes.
+For a hundred thousand files, a list with an id for each file's content would take megabytes for each task. The hashes
+of the groups take four kilobytes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _SIZE = _MARKS * _BYTES
 
 
 def mark_of(path: bytes) -> int:
-    """Return the number of the group that a path belongs to."""
+    """Return the number of the group of files that a path belongs to."""
     return crc32(path) % _MARKS
 
 
 def contents_of(tracked: Mapping[bytes, bytes]) -> bytes:
-    """Return the digest of the names, modes and contents of the existing files."""
+    """Return the hashes of the names, modes and contents of the existing files."""
     from _blake2 import blake2b  # noqa: PLC0415 - a launch loads this module, but computes no hash
 
     shares: dict[int, list[bytes]] = {}

@@ -1,4 +1,4 @@
-"""The parts of git's own state, such as branches, and their files.
+"""The parts of git's own state, such as branches, and the files that store them.
 
 A file in a git directory belongs to at most one part.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _FILES = {
     **{name: name for name in ("HEAD", "index", "config", "config.worktree", "packed-refs", "shallow")},
     **{f"info/{name}": f"info/{name}" for name in ("exclude", "attributes", "grafts", "sparse-checkout")},
-    # The log of the stash has every entry. The ref has only the newest entry, and has no file of its own if git has
+    # The log of the stash has every stash entry. `refs/stash` has only the newest entry, and is not a file if git has
     # packed the refs.
     **dict.fromkeys(("refs/stash", "logs/refs/stash"), "stash"),
 }
@@ -32,12 +32,12 @@ _SAMPLE = ".sample"
 
 
 def is_gits_own(path: str) -> bool:
-    """Return whether a path is the file of a HEAD or a stash in a git directory."""
+    """Return whether a path is the file of a HEAD or of a stash in a git directory."""
     return name_in_git(path) is not None
 
 
 def name_in_git(path: str) -> str | None:
-    """Return the readable name of a HEAD or a stash, or None for any other path."""
+    """Return a readable name for the file of a HEAD or a stash, or None for others."""
     names = {"/HEAD": "HEAD", "/refs/stash": "the stash"}
     return next((name for end, name in names.items() if path.endswith(end) and "/.git/" in path), None)
 
@@ -91,7 +91,10 @@ def _part_of_worktree(worktree: str, *names: str) -> str | None:
 
 
 def but_for(parts: Collection[str], then: GitState | None, now: GitState | None) -> GitState | None:
-    """Return the state `now`, but with the given parts as they are in `then`."""
+    """Return the state `now`, but with some parts as they were in the state `then`.
+
+    These are the parts of git's state that the task itself changed.
+    """
     if not parts:
         return now
     if then is None or now is None or then.identity != now.identity:
@@ -116,5 +119,5 @@ def but_for(parts: Collection[str], then: GitState | None, now: GitState | None)
 
 
 def _head_part(git: GitState) -> str | None:
-    """Return the part that changes with HEAD's commit: the branch, or HEAD itself."""
+    """Return the part that changes when HEAD gets a new commit: the branch, or HEAD."""
     return part_of_git(git.branch or "HEAD", is_own=True)

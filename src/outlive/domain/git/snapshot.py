@@ -18,14 +18,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 AS_INDEXED = b"i"
-"""The file's stamp or its content is the same as in the index. The id is git's id of the content."""
+"""The letter of a file that has the same stat fields or content as in the index.
+
+Then the id is git's id of the content.
+"""
 HASHED = b"c"
-"""The file differs from the index. The id is computed from the file's bytes, without the filters that git may apply."""
+"""The letter of a file that differs from the index.
+
+The id is computed from the file's bytes, without the filters that git may apply.
+"""
 UNHASHED = b"u"
-"""The file differs from the index, or is untracked. Its content was not read."""
+"""The letter of a file whose content was not read.
+
+The file differs from the index, or is untracked.
+"""
 GONE = b"g"
 UNSEEN = b"?"
-"""The file was not read: the time limit was reached, or snapshots do not enter a directory on its path."""
+"""The value of a file that was not read.
+
+Either the time limit was reached, or the file is in a directory that snapshots do not enter.
+"""
 
 GITLINK = 0o160000
 """The mode that git uses for the directory of a submodule."""
@@ -55,11 +67,14 @@ class GitState(Value):
     """The state of a repository. A field is None if unknown, and empty if absent."""
 
     top: str | None
-    """The top of the worktree. None if the repository is bare."""
+    """The top directory of the worktree. None if the repository is bare."""
     git_dir: str
     common_dir: str
     identity: str
-    """The identity of the git directory. A new directory at the same path has another identity."""
+    """The identity of the git directory, such as its inode.
+
+    If the directory is replaced, the new directory at the same path has another identity.
+    """
     head: str | None = None
     """The commit of HEAD. Empty if HEAD is on a branch without a commit."""
     branch: str | None = None
@@ -74,7 +89,10 @@ class GitState(Value):
     index: str | None = None
     """The stat fields of the index file. Empty if there is no index."""
     staged: str | None = None
-    """A digest of the staged contents, without the stamps, because git may refresh the stamps at any time."""
+    """A hash of the staged contents.
+
+    The files' stat fields in the index are left out, because git may refresh them at any time.
+    """
 
 
 class Snapshot(Value):
@@ -87,19 +105,19 @@ class Snapshot(Value):
     files: Mapping[str, bytes] | None = None
     """The requested paths with their states. They may be outside of the directory."""
     touched: int = 0
-    """The number of paths that the task touched. `files` has the first of these paths.
+    """The number of paths that the task touched. `files` may have only the first ones.
 
     This field is set only in a snapshot of a task's end.
     """
     unfollowed: int = 0
     """The number of touched paths that are neither in `files` nor tracked. Their later changes will not be noticed."""
     compares: bool = False
-    """Whether all files are compared with the first snapshot directly after this snapshot.
+    """Whether this snapshot is followed by a comparison of all files.
 
-    This field is set only in a snapshot of a task's end.
+    The comparison is with the task's first snapshot. This field is set only in a snapshot of a task's end.
     """
     settings: Mapping[str, bytes] | None = None
-    """The files with git's settings, except the files of the repository itself.
+    """The files outside the repository that contain git's settings.
 
     This field is set in a snapshot of a task's end, and in a snapshot that is compared with it.
     """
@@ -109,9 +127,15 @@ class Snapshot(Value):
     This field is set only in a stored snapshot. It is None if some tracked files were not read.
     """
     contents: bytes | None = None
-    """The digest of all tracked files that are not in `files`. This field is set only in a stored snapshot."""
+    """The hashes of all tracked files that are not in `files` (see `content_digest`).
+
+    This field is set only in a snapshot that was stored in a bundle.
+    """
     late: bool = False
-    """Whether the command already ran when the snapshot was taken. Then it may contain the command's changes."""
+    """Whether the command already ran when the snapshot was taken.
+
+    Then the snapshot may contain changes that the command made.
+    """
     unknown: tuple[str, ...] = ()
 
 
@@ -159,7 +183,7 @@ def changed_at_ns(stamp: bytes) -> int:
 
 
 def is_changed_between(seen: bytes, since_ns: int, until_ns: int) -> bool:
-    """Return whether a file changed in a span, or False if its times are unknown."""
+    """Return whether a file changed in a span of time. False if its times are unknown."""
     stamp = stamp_of(seen)
     return bool(stamp) and since_ns < changed_at_ns(stamp) <= until_ns
 
@@ -182,8 +206,8 @@ def is_changed(was: bytes, is_now: bytes) -> bool | None:
         return True
     if content_of(was) and len(content_of(was)) == len(content_of(is_now)):
         return content_of(was) != content_of(is_now)
-    # A new stamp of a directory does not prove a change, because the stamp changes whenever an entry changes, and git
-    # often writes into git directories. Entries that the task touched are compared one by one.
+    # A directory's new stat fields do not prove a change, because they change whenever an entry changes, and git often
+    # writes into git directories. Entries that the task touched are compared one by one.
     is_directory = mode_of(stamp) == GITLINK and inode_of(stamp) == inode_of(stamp_now)
     return False if stamp == stamp_now or is_directory else None
 

@@ -1,6 +1,6 @@
 """The hand-off: the text about tasks that a session receives when it begins.
 
-A session also receives the hand-off at every later boundary, such as a compaction, before it acts.
+A session also receives the hand-off after each compaction, resumption or clearing of its history, before it acts.
 
 Ten tasks fit into 3 KB. With more tasks, each line is shorter. With very many tasks, some tasks get no line, and the
 hand-off only states their number.
@@ -45,19 +45,25 @@ class Line(Value):
     agent: AgentResult | None = None
     """The present state of an agent task, as far as it is known. None for a command."""
     taking: Declared | None = None
-    """The changes that the command's text shows, if the command changes files that it did not write itself."""
+    """The changes that the command's text shows.
+
+    Set only if the command changes files that it did not write itself.
+    """
     earlier: bool = False
     """Whether an earlier session of this project launched the task, and no session continues that session."""
     drift: Drift | None = None
     """The changes since the task ended. None if no snapshots were compared."""
     effects: Effects | None = None
-    """The effects of an ended task. None if the caller did not request the effects."""
+    """The changes that an ended task made. None if the caller did not request them."""
     overlaps: tuple[Overlap, ...] = ()
-    """The activity of other tasks, sessions and clients in the tree of an ended task while this task ran."""
+    """What other tasks, sessions and clients did in the task's project while it ran.
+
+    This is set only for an ended task.
+    """
 
 
 class HandOffText(Value):
-    """The data for the text of a hand-off."""
+    """The data from which a hand-off is written."""
 
     running: tuple[Line, ...] = ()
     ended: tuple[Line, ...] = ()
@@ -74,29 +80,41 @@ class HandOffText(Value):
     earlier_more: int = 0
     """The number of further ended tasks of earlier sessions, which get no line."""
     earlier_more_failed: int = 0
-    """The number of tasks in `earlier_more` that did not succeed."""
+    """The number of tasks counted in `earlier_more` that did not succeed."""
     told: tuple[Line, ...] = ()
-    """Tasks that ended in the last hour, and were reported to the session before its history was summarised."""
+    """Tasks that ended in the last hour, before the session's history was summarised.
+
+    The session was told about their end, but the summary may lack it.
+    """
     elsewhere: int = 0
     """The number of running tasks in this project that other open sessions launched, or that no session launched."""
     beside: tuple[Line, ...] = ()
     """Tasks of other sessions that declared paths, or whose command text shows that they move or remove files."""
     foreign: tuple[ClientTask, ...] = ()
-    """Background commands that clients run themselves, without Outlive, for this session.
+    """Background commands that this session's client runs itself, without Outlive.
 
     Commands for sessions whose notices this session gets are included.
     """
     foreign_elsewhere: tuple[ClientTask, ...] = ()
-    """Background commands that the clients of other open sessions run themselves, without Outlive, in this project."""
+    """Background commands that clients run for other open sessions of this project.
+
+    The clients run them without Outlive.
+    """
     windows: tuple[tuple[str, Window], ...] = ()
-    """Open windows in this tree (files that a task has changed and not restored), each with the id of the task."""
+    """The files of this directory tree that a task has changed and not restored.
+
+    They are grouped by task, each group with the id of the task.
+    """
     windows_more: int = 0
     """The number of further ended tasks that left paths of this tree changed.
 
-    It was not checked whether these paths are still changed.
+    The tree is the directory tree of the session. It was not checked whether these paths are still changed.
     """
     windows_unsure: tuple[str, ...] = ()
-    """Tasks that may have changed further files of this tree. They changed too many files to check all of them."""
+    """Tasks that may have changed more files of this directory tree than are listed.
+
+    They changed too many files to check all of them.
+    """
     tree: str | None = None
     """The directory tree of the session that receives the hand-off.
 
@@ -121,12 +139,12 @@ class HandOffText(Value):
 
 
 def shown_of(digest: HandOffText) -> int:
-    """Return the largest number of the session's tasks that the hand-off can name."""
+    """Return how many of the session's tasks the hand-off can name at most."""
     return min(_room(digest) // _NARROWEST, len(digest.running) + len(digest.ended) + len(digest.lost))
 
 
 def _room(digest: HandOffText) -> int:
-    """Return the number of bytes that the hand-off has for the session's own tasks."""
+    """Return how many bytes of the hand-off are for the session's own tasks."""
     return (
         DIGEST_BYTES
         - _FRAME
@@ -195,9 +213,9 @@ def _foreign_lines(digest: HandOffText, now: datetime) -> list[str]:
 
 
 def _rest_of_earlier(digest: HandOffText) -> list[str]:
-    """Return the line with the number of further ended tasks of earlier sessions.
+    """Return the line with the number of earlier sessions' tasks that are not listed.
 
-    The tasks that the line counts are not reported again. Returns no line if there are no such tasks.
+    These ended tasks are not reported again. Returns no line if there are no such tasks.
     """
     if not digest.earlier_more:
         return []
@@ -205,13 +223,13 @@ def _rest_of_earlier(digest: HandOffText) -> list[str]:
     return [f"  and {digest.earlier_more} more{failed}, which are not reported again: outlive list"]
 
 
-def maybe_held_line(  # noqa: PLR0917 - each argument is a part of the returned line
+def maybe_held_line(  # noqa: PLR0917 - each argument becomes a part of the returned line
     task: str, window: Window, unread: tuple[str, ...], now: datetime, tree: str, unchecked: int = 0
 ) -> str:
-    """Return the warning about an open window that a command may touch.
+    """Return the warning about files that a command may touch while they are changed.
 
-    The command may have words that `outlive guard` cannot interpret (`unread`). Then the warning says that Outlive
-    cannot tell whether the command touches the files.
+    A task has changed these files and not restored them. `unread` means that `outlive guard` cannot interpret some
+    words of the command. Then the warning says that Outlive cannot tell whether the command touches the files.
     """
     line = held_line(task, window, now, tree, unchecked)
     if not unread:
@@ -221,15 +239,15 @@ def maybe_held_line(  # noqa: PLR0917 - each argument is a part of the returned 
 
 
 def held_line(task: str, window: Window, now: datetime, tree: str | None, unchecked: int = 0) -> str:
-    """Return the warning about an open window.
+    """Return the warning about files that a task has changed and not restored.
 
-    A window is a span in which files differ from the state in which the task found them. If the window is not in
-    the session's `tree`, the warning names the tree of the window, because both trees may have files of the same names.
-    `unchecked` is the number of further paths that were not compared with their present state.
+    If the files are not in the session's directory tree (`tree`), the warning names their tree, because both trees may
+    have files of the same names. `unchecked` is the number of further paths that were not compared with their present
+    state.
     """
     paths, unchecked = without_filled(window.paths), unchecked or window.uncompared
     names = few_names(paths, window.scope) + (f" (and up to {unchecked:,} that were not compared)" if unchecked else "")
-    is_shared = all(path.endswith("/refs/stash") for path in paths)  # all worktrees share one stash
+    is_shared = all(path.endswith("/refs/stash") for path in paths)  # all worktrees of a repository share one stash
     if tree not in (None, window.scope) and not is_shared:
         names += f" in {one_line(window.scope, _WIDEST_PLACE)}"
     since, these = how_long(window, now), them(len(paths))
@@ -311,7 +329,7 @@ def _agent_words(agent: AgentResult) -> str:
 def _whole_parts(sentence: str, width: int) -> str:
     """Return as many whole parts of a sentence as fit into `width` characters.
 
-    The parts are separated by semicolons. A part is not cut, because `26ms` could become `26m…`, which is a wrong time.
+    Semicolons separate the parts. No part is cut, because a cut would turn `26ms` into `26m…`, which reads as minutes.
     """
     parts = one_line(sentence, _WIDEST).split("; ")
     while len(parts) > 1 and len("; ".join(parts)) > width:
@@ -320,7 +338,7 @@ def _whole_parts(sentence: str, width: int) -> str:
 
 
 def _declared(task: Task) -> str:
-    """Return a phrase with the paths that the launcher declared, or "" if none."""
+    """Return a phrase with the paths that the task's launcher declared, or "" if none."""
     paths = task.launch.touches
     return f", touches {few_names(paths, task.launch.project)} by its launch" if paths else ""
 
@@ -331,6 +349,6 @@ def named_in(digest: HandOffText) -> Sequence[str]:
 
 
 def running_beside(digest: HandOffText) -> Sequence[str]:
-    """Return the ids of other sessions' running tasks that the hand-off names."""
+    """Return the ids of the tasks in the hand-off that other sessions run."""
     windows = [task for task, window in digest.windows[:_MOST_WINDOWS] if not window.is_left]
     return [*(line.task.id for line in digest.beside[:_MOST_BESIDE]), *windows]

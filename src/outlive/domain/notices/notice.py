@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 
 OPEN = ("pending", "claimed", "presented")
 _ENDINGS = ("ended", "lost", "retrying")
-# Until a session acknowledges a notice, the notice is presented once, and at most twice more at later boundaries.
+# Until a session acknowledges a notice, the notice is presented at most three times: once, and then when the session
+# begins again or its history is compacted.
 MOST_PRESENTATIONS = 3
-# How many seconds the wake of a session may be delayed: to collect related notices, or because the session is busy.
+# The longest delay, in seconds, before a session is woken. The delay collects related notices, or waits for a busy
+# session.
 COALESCE_S = 0.25
 DEFERRAL_CEILING_S = 60.0
-# The client may summarise a session's history. Notices of ended tasks that were delivered before the summary are
-# repeated after the summary, if they are at most this old.
+# The client may replace a session's history by a summary. Then the notices of tasks that ended within this time are
+# repeated, because the summary may lack them.
 TOLD_LATELY = timedelta(hours=1)
 
 
@@ -45,7 +47,7 @@ class Notice(Value):
 
 
 class Telling(Value):
-    """A notice, and the other notices that its text includes."""
+    """A notice, with the other notices that are included in its text."""
 
     notice: Notice
     covers: tuple[Notice, ...] = ()
@@ -57,20 +59,24 @@ class Telling(Value):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the notice and all notices in its text wait for the session's next turn."""
+        """Whether the notice, and all notices included in it, can wait for the next turn.
+
+        Then they need not wake the session.
+        """
         return all(notice.is_quiet for notice in self.all)
 
 
 def may_be_claimed(notice: Notice, *, at_boundary: bool, is_held: Callable[[str], bool]) -> bool:
     """Return whether a notice can be delivered now.
 
-    A notice cannot be delivered while the process that claimed the notice still runs. A presented notice can be
-    presented again only at a boundary, and at most `MOST_PRESENTATIONS` times in all.
+    A notice cannot be delivered while a process that has begun to deliver it still runs. A notice that was presented
+    can be presented again only when a session begins or its history was compacted, and at most `MOST_PRESENTATIONS`
+    times in all.
     """
     if notice.state == "pending":
         return True
     if notice.state == "claimed":
-        # If the claiming process died before it presented the notice, another process may claim the notice.
+        # If the process that reserved the notice died before it presented the notice, another process may present it.
         return notice.claimer is None or not is_held(notice.claimer)
     return at_boundary and notice.state == "presented" and notice.tries < MOST_PRESENTATIONS
 
@@ -78,19 +84,20 @@ def may_be_claimed(notice: Notice, *, at_boundary: bool, is_held: Callable[[str]
 def told_together(notices: Sequence[Notice], members_of: Callable[[str], frozenset[str]]) -> list[Telling]:
     """Join the notices that are delivered together.
 
-    The notice that an attempt has ended includes the overlap notices of this attempt. The notice that a group has ended
-    includes the notices of its members.
+    The notice that an attempt has ended includes the notices about other tasks' changes during this attempt. The
+    notice that a group has ended includes the notices of its members.
     """
     covered: dict[str, list[Notice]] = {}
     taken: set[str] = set()
-    # The notice that an attempt has ended reports the overlaps. An earlier overlap notice would repeat the overlaps.
+    # The notice that an attempt has ended reports all changes that other tasks made meanwhile. So a separate notice
+    # about such changes would repeat them.
     endings = {(each.task, each.attempt): each for each in notices if each.kind in _ENDINGS}
     for notice in notices:
         ending = endings.get((notice.task, notice.attempt))
         if notice.kind == "overlap" and ending is not None:
             covered.setdefault(ending.id, []).append(notice)
             taken.add(notice.id)
-    # The latest notice that a group has ended comes first, because it includes the earlier notices of the group.
+    # The latest notice about a group is taken first, because it includes the earlier notices of the group.
     for notice in reversed(notices):
         if notice.kind == "group_ended" and notice.id not in taken:
             members = members_of(notice.task)
@@ -126,7 +133,7 @@ def count_running(spans: Sequence[tuple[int, int | None]]) -> tuple[int, int]:
 
 
 def may_wait(kind: str, state: str, remaining: int) -> bool:
-    """Return whether the notice of a success need not wake the session yet.
+    """Return whether a notice of success can wait instead of waking the session.
 
     Returns True as long as other tasks of the group still run.
     """
@@ -134,7 +141,10 @@ def may_wait(kind: str, state: str, remaining: int) -> bool:
 
 
 def needs_answer(kind: str, state: str | None, *, is_failure_urgent: bool) -> bool:
-    """Return whether a notice is delivered at once to a session that collects notices."""
+    """Return whether a notice is delivered at once to a session that collects notices.
+
+    This is so for an agent's question and for a stalled task. With `is_failure_urgent`, it is also so for a failure.
+    """
     if kind in ("stalled", "input_required"):
         return True
     return is_failure_urgent and (kind == "lost" or (kind == "ended" and state in ("failed", "timed_out", "lost")))

@@ -1,4 +1,4 @@
-"""Recipients: the sessions to which a task's ending is reported.
+"""Recipients: the sessions to which a task's end is reported.
 
 A session is open until the session, or its client's process, is known to have ended. In each rule, a session that is
 not open is replaced by the first open session that continues it. The first rule that finds an open session decides:
@@ -6,9 +6,9 @@ not open is replaced by the first open session that continues it. The first rule
 1. the session that launched the task, or the session that last retried the task;
 2. the nearest open ancestor of this session: the session whose task launched this session, and so on;
 3. every session that was shown the task while the task ran;
-4. the session whose hand-off reported the ending when the session began.
+4. the session whose hand-off reported the end when the session began.
 
-If none of these sessions is open, the ending is reported to the next new session of the project.
+If none of these sessions is open, the end is reported to the next new session of the project.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def living_heir(session: int, lineage: Lineage, lives: Lives) -> int | None:
     """Return a session if it is open, or the first open session that continues it.
 
-    Returns None if no such session is open. The search is depth-first.
+    Returns None if no such session is open. The search follows the first continuing session to its end before it tries
+    the next one (depth-first).
     """
     waiting, seen = [session], set()
     while waiting:
@@ -41,10 +42,11 @@ def living_heir(session: int, lineage: Lineage, lives: Lives) -> int | None:
 
 
 def recipients(origin: int, shown_to: Sequence[int], lineage_of: LineageOf, lives: Lives) -> tuple[int, ...]:
-    """Return the sessions to which the ending of a task of `origin` is reported.
+    """Return the sessions to which a task's end is reported.
 
-    `shown_to` lists the sessions that were shown the task while it ran, and then the session whose hand-off reported
-    the ending. An empty tuple means that the next new session of the project is the recipient.
+    The session `origin` launched the task. `shown_to` lists the sessions that were shown the task while it ran, and
+    then the session whose hand-off reported the end. An empty tuple means that the next new session of the project is
+    the recipient.
     """
     seen: set[int] = set()
     ancestor: int | None = origin
@@ -60,7 +62,7 @@ def recipients(origin: int, shown_to: Sequence[int], lineage_of: LineageOf, live
 
 
 def is_recipient(session: int, origin: int, shown_to: Sequence[int], lineage_of: LineageOf, lives: Lives) -> bool:
-    """Return whether a task's ending is reported to a session that asks for notices.
+    """Return whether a task's end is reported to a session that asks for notices.
 
     A session that is not open is a recipient only if no open session is a recipient.
     """

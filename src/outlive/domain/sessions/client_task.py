@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     ForeignKind = Literal["command", "session"]
     Sight = Literal["present", "absent", "unknown"]
 
-# A child session that the client does not find counts as lost after a grace period. If the client cannot check for the
-# child session, the child session counts as lost only after this many grace periods. A failed check proves nothing.
+# A child session that the client does not find counts as lost after a grace period. A failed check does not prove that
+# the child session has ended. So if every check fails, the child session counts as lost only after this many grace
+# periods.
 PATIENCE = 5
 
 
@@ -56,31 +57,34 @@ class ClientTask(Value):
     client: str
     seen: ClientReport
     process: str | None
-    """The client's process, as the session recorded it when the client mentioned the command."""
+    """The process of the client, recorded when the client reported the command."""
     seen_at: datetime
-    """When the client last mentioned the command."""
+    """When the client last reported the command."""
     started_at: datetime | None = None
-    """When the client first mentioned the command. None if this time was not recorded."""
+    """When the client first reported the command. None if this time was not recorded."""
     ended_at: datetime | None = None
     """When the client reported the end, or when a check did not find the command.
 
     None if the command counts as running.
     """
     absent_since: str | None = None
-    """The tick (time of the monotonic clock) since which no check has found the command or child session.
+    """Since when checks have not found the command or child session.
 
-    None if the last check found the command or child session.
+    The time is of the monotonic clock. None if the last check found the command or child session.
     """
     unread_since: str | None = None
-    """The tick since which the state of a child session could not be read.
+    """Since when the state of a child session could not be read.
 
-    None if the last check could read the state.
+    The time is of the monotonic clock. None if the last check could read the state.
     """
     reason: str | None = None
     """Why a child session counts as lost. None if the child session is not lost."""
     state: ForeignState = "running"
     session: str | None = None
-    """The session for which the client runs the command or child session. None if this session was not read."""
+    """The session for which the client runs the command or child session.
+
+    None if the caller did not read this session from the ledger.
+    """
     is_abandoned: bool = False
     """Whether the client's process has ended, or now belongs to another session."""
     written_at: datetime | None = None
@@ -88,9 +92,9 @@ class ClientTask(Value):
 
 
 def judge(sight: Sight, absent_for: float | None, grace_s: float) -> ForeignState:
-    """Return the state of a command whose client process is gone.
+    """Return the state of a background command whose client process has ended.
 
-    The command is `lost` only after `grace_s` seconds, because a single check proves nothing.
+    The command is `lost` only if no check found it for `grace_s` seconds, because a single check proves nothing.
     """
     if sight == "present":
         return "running"
@@ -106,7 +110,7 @@ class Looks(Value):
 
 
 def look_again(before: Looks, sight: Sight, now: str, grace_s: float) -> Looks:
-    """Return the state of a child session after another check at the tick `now`.
+    """Return the state of a child session after another check at the time `now`.
 
     `sight` is the result of the check:
 
@@ -130,10 +134,10 @@ def look_again(before: Looks, sight: Sight, now: str, grace_s: float) -> Looks:
 
 
 def restarted(since: str | None, now: str) -> str:
-    """Return the tick from which a span is measured: `since` or `now`.
+    """Return the time from which a span is measured: `since` or `now`.
 
-    Returns `now` if `since` is None, belongs to another boot or lies in the future. A span between two boots cannot be
-    measured, and a span from a time in the future would be negative.
+    Returns `now` if `since` is None, belongs to another boot of the machine or lies in the future. A span between two
+    boots cannot be measured, and a span from a time in the future would be negative.
     """
     span = seconds_since(since, now)
     return now if since is None or span is None or span < 0 else since

@@ -1,8 +1,9 @@
 """Sessions, and the rules that decide which session a new session continues.
 
-A session is one conversation, with the name that its client gives it. Clients make new names when they resume, compact,
-clear or fork a conversation. So evidence (the transcript, the process, the terminal) decides which earlier session a
-new session continues. The callers of this module check whether a session is still open.
+A session is one conversation, with the name that its client gives it. Clients make new names when they resume,
+compact, clear or fork a conversation. So the name alone does not show which earlier session a new session continues.
+This also follows from the transcript, the process and the terminal. The callers of this module check whether a session
+is still open.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     Source = Literal["startup", "resume", "clear", "compact", "fork"]
 
 SOURCES = ("startup", "resume", "clear", "compact", "fork")
-# The sources (ways of beginning) with which a new session ends the session that it continues. The earlier session does
-# not end if it has another process, because this process may still be running.
+# The ways of beginning with which a new session ends the session that it continues. The earlier session does not end
+# if it has another process, because this process may still be running.
 REPLACES = ("resume", "clear", "compact")
 _SHORTEST_MINTED = 20
 _ONE_BOUNDARY_S = 2.0
@@ -43,19 +44,19 @@ class Session(Value):
     boundary: int = 0
     begun_at: datetime | None = None
     begun_tick: str | None = None
-    """The tick (time of the monotonic clock) at which the session last began.
+    """When the session last began, by the monotonic clock.
 
     None if the session has acted since it began.
     """
     begun_by: str | None = None
-    """The lease of the process that delivers the hand-off of the last beginning.
+    """The process that is delivering the hand-off of the session's last beginning.
 
     None if the hand-off has been delivered.
     """
     ended_at: datetime | None = None
     end_reason: str | None = None
     process: str | None = None
-    """The client's process, as `pid inode start boot namespace`."""
+    """The client's process: `pid inode start boot namespace`."""
     transcript: str | None = None
     terminal: str | None = None
     parent: int | None = None
@@ -78,7 +79,7 @@ class SessionStart(Value):
     tick: str = ""
     """When the session began, by the monotonic clock."""
     lease: str = ""
-    """The lease of the process that delivers the hand-off."""
+    """The process that delivers the hand-off."""
     parent: str | None = None
     """The task in which the session's client runs."""
     shares_process: bool = False
@@ -91,7 +92,7 @@ class SessionStart(Value):
 class Lineage(Value):
     """Sessions that continue each other.
 
-    `heirs` lists for each session the sessions that continue it, in order.
+    `heirs` maps each session to the sessions that continue it, in order.
     """
 
     sessions: Mapping[int, Session]
@@ -99,10 +100,10 @@ class Lineage(Value):
 
 
 def is_same_boundary(begun: SessionStart, known: Session, is_held: Callable[[str], bool]) -> bool:
-    """Return whether this beginning of a session needs no further hand-off.
+    """Return whether this beginning of a session is recorded already.
 
-    Returns True if the same beginning is already recorded, and its hand-off is delivered or is being delivered. For
-    example, two hooks of one client may both run when a session begins.
+    If so, no further hand-off is needed, because the hand-off is delivered or is being delivered. For example, two
+    hooks of one client may both run when a session begins.
     """
     since = seconds_since(known.begun_tick, begun.tick)
     is_alike = (known.source, known.process, known.ended_at) == (begun.source, begun.process, None)
@@ -111,7 +112,7 @@ def is_same_boundary(begun: SessionStart, known: Session, is_held: Callable[[str
 
 
 def is_minted(session_id: str) -> bool:
-    """Return whether a client, and not a person, made this name.
+    """Return whether a client, and not a person, made the name of a session.
 
     Only names made by clients are unique.
     """
@@ -150,7 +151,8 @@ def _by_evidence(
     for name in ("transcript", "process", "terminal"):
         given = getattr(begun, name)
         same = (other for other in others if given is not None and getattr(other, name) == given)
-        # Several sessions may have used this terminal. Only an ended session can be the predecessor.
+        # Several sessions may have used this terminal. Only one that has ended can be the session that the new session
+        # continues.
         found = next((other for other in same if name != "terminal" or is_over(other)), None)
         if found is not None:
             return found, name
@@ -161,7 +163,7 @@ def _by_evidence(
 
 
 def replaces(begun: SessionStart, before: Session) -> bool:
-    """Return whether the session `before` ends because another session continues it.
+    """Return whether the session `before` ends because a new session continues it.
 
     `before` does not end if it has another process, because this process may still be running.
     """

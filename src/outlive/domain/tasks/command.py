@@ -10,14 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# The kernel's limit on one argument (MAX_ARG_STRLEN). Without this check, the exec of a command with a longer
-# argument fails with an errno that names neither the argument nor a remedy.
+# The kernel's limit on one argument (MAX_ARG_STRLEN). If a longer argument were not refused here, exec would fail with
+# an error number that does not say which argument is too long.
 LONGEST_ARGUMENT = 128 * 1024 - 1
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
 
 
 class Command(Value):
-    """The words that are executed, and the text that is shown for them."""
+    """A command: the words that are executed, and the text that is shown for them."""
 
     argv: tuple[str, ...]
     text: str

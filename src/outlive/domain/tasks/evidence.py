@@ -37,20 +37,35 @@ if TYPE_CHECKING:
 
 
 INSTALLATION_GONE = "installation_gone"
-"""A value of `cause` and `reason`: the keeper of a queued task found no installation of Outlive, so the task failed."""
+"""A value of `cause` and `reason`: a queued task could not start.
+
+Its keeper found no installation of Outlive, so the task failed.
+"""
 KILLED_AT_START = "killed_at_start"
-"""A value of `cause` and `reason`: a process was killed before the command began, so the task is lost."""
+"""A value of `cause` and `reason`: a process was killed before the command began.
+
+Then the task is lost.
+"""
 LAUNCHER_KILLED = "launcher_killed"
-"""A value of `cause` and `reason`: the launcher was killed before it let the command begin, so the task is lost."""
+"""A value of `cause` and `reason`: the launcher was killed too early.
+
+It was killed before it allowed the command to begin, so the task is lost.
+"""
 EXIT_UNKNOWN = "exit_unknown"
-"""A value of `cause` and `reason`: the end was observed without the exit code, so the task counts as failed."""
+"""A value of `cause` and `reason`: the end was seen, but not the exit code.
+
+Then the task counts as failed.
+"""
 
 
 UNANSWERED = (
     "its keeper and its witness were killed while it ran: it was not observed from then on, and calls of it that"
     " change files may have failed"
 )
-"""The `detail` of an attempt whose keeper and witness were killed before the observed command ended."""
+"""The `detail` of an attempt whose keeper and witness were killed before its end.
+
+The keeper and the witness are the processes that observe the command.
+"""
 
 
 class Evidence(Value):
@@ -97,20 +112,23 @@ _WHEN_INTENDED: dict[IntentKind, tuple[State, str]] = {
     "turn_limit": ("failed", "turn_limit"),
 }
 LINGERED: IntentKind = "lingered"
-"""The intent to end a client that has answered but does not exit. This intent does not change the verdict."""
+"""The decision to end a client that has answered but does not exit.
+
+This decision does not change the verdict on the attempt.
+"""
 INTENTS: tuple[IntentKind, ...] = (*_WHEN_INTENDED, LINGERED)
 
 
 def refused(intent: Intent, seen_by: str, detail: str | None = None) -> Evidence:
-    """Return the evidence of an attempt that an intent ended before the command began."""
+    """Return the evidence of an attempt that was ended before its command began."""
     return Evidence(kind="not_started", seen_by=seen_by, started="no", cause=intent.kind, detail=detail, at=intent.at)
 
 
 def decide(evidence: Evidence, intent: Intent | None, survivors: int = 0, agent: AgentResult | None = None) -> Verdict:
-    """Return the verdict on an attempt.
+    """Return the verdict on an attempt: its final state and the reason.
 
-    `survivors` is the number of the attempt's processes that were still running after an intended end. If this number
-    is not 0, the attempt counts as failed, and the reason is the intent's kind with the suffix `_incomplete`.
+    `survivors` is the number of the attempt's processes that were still running after Outlive had ended the attempt.
+    If this number is not 0, the attempt counts as failed, and the reason gets the suffix `_incomplete`.
 
     For an agent, the class of its result decides, and not the exit code. Clients may exit with 0 after a failure, and
     with another code after an answer.

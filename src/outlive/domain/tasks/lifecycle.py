@@ -21,7 +21,7 @@ LIVE: tuple[State, ...] = ("queued", "running")
 TERMINAL: tuple[State, ...] = ("succeeded", "failed", "cancelled", "timed_out", "lost")
 STATES: tuple[State, ...] = (*LIVE, *TERMINAL)
 
-# Conditions of a running task. They are not states, because a condition does not change which moves are allowed.
+# Conditions of a running task. A condition is not a state, because it does not change which states may follow.
 CONDITIONS: tuple[Condition, ...] = ("stalled", "input_required", "orphaned", "paused")
 
 

@@ -21,8 +21,8 @@ _CAUSES = {
 def has_begun(attempt: Attempt) -> bool:
     """Return whether the command of an attempt began, or may have begun.
 
-    `started_at` alone does not show this. It is the time at which the attempt left the queue, and the attempt's
-    processes may have been killed before they executed the command.
+    `started_at` alone does not show whether the command began. It is the time at which the attempt left the queue. The
+    attempt's processes may have been killed after this time and before they executed the command.
     """
     return attempt.started_at is not None and attempt.reason not in (KILLED_AT_START, LAUNCHER_KILLED)
 

@@ -3,7 +3,7 @@
 A *dependency* is a task that must end before another task begins. A *claim* is a name with a limit: at most `room`
 attempts with this claim run at once, in the order of their tickets. A ticket is a number that an attempt gets when its
 dependencies are met. Each ticket is higher than all earlier tickets. So an attempt waits only for attempts with lower
-tickets, and the number of these attempts never grows.
+tickets, and no later attempt can overtake it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Claim(Value):
 
 
 class Holder(Value):
-    """An attempt that other attempts wait for."""
+    """An attempt for which other attempts wait."""
 
     task: str
     attempt: int
@@ -46,7 +46,7 @@ class Holder(Value):
 
 
 class Obstacles(Value):
-    """A queued attempt, and the attempts that it waits for, according to the ledger."""
+    """A queued attempt, and what it waits for, according to the ledger."""
 
     attempt: Attempt
     claims: tuple[Claim, ...]
@@ -55,23 +55,29 @@ class Obstacles(Value):
     failed: tuple[tuple[str, str], ...]
     """The dependencies that ended without the required success, each with its state."""
     ahead: tuple[tuple[Holder, ...], ...]
-    """For each claim, the attempts with lower tickets that have not ended."""
+    """For each limited name (claim), the unfinished attempts with lower tickets."""
 
 
 class Turn(Value):
     """The next step of a queued attempt: to wait, to join the queue, or to end."""
 
     must_begin: Holder | None = None
-    """The attempt that must begin before this attempt: the last one with a lower ticket that has not begun yet."""
+    """The attempt that must begin before this attempt.
+
+    It is the last attempt with a lower ticket that has not begun yet.
+    """
     must_end: tuple[Holder, ...] = ()
-    """The attempts of which `how_many` must end before this attempt begins."""
+    """The attempts that this attempt waits for.
+
+    `how_many` of them must end before this attempt begins.
+    """
     how_many: int = 0
     refused: str | None = None
     """The reason why the attempt will never begin."""
     should_join: bool = False
-    """Whether the attempt can now get its ticket, because its dependencies are met.
+    """Whether the attempt can now get its ticket (its place in the queue).
 
-    After the attempt has got its ticket, the caller calls `plan_turn` again.
+    Its dependencies are met. After the attempt has got its ticket, the caller calls `plan_turn` again.
     """
 
     @property
@@ -81,7 +87,7 @@ class Turn(Value):
 
 
 def plan_turn(obstacles: Obstacles) -> Turn:
-    """Return the next step of a queued attempt."""
+    """Return the next step of a queued attempt: to wait, to join the queue, or to end."""
     if obstacles.failed:
         task, state = obstacles.failed[0]
         return Turn(refused=f"it was to run after task {task}, which is {state}")
@@ -100,7 +106,10 @@ def plan_turn(obstacles: Obstacles) -> Turn:
 
 
 def slots(text: str) -> Claim:
-    """Return the claim of `--slots NAME=N`, or raise `UserError` if it is not valid."""
+    """Return the limit that `--slots NAME=N` sets.
+
+    At most N tasks with this name run at once. Raises `UserError` if the text is not valid.
+    """
     name, equals, number = text.rpartition("=")
     if not equals or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= _MOST_ROOM:
         raise UserError(f"--slots cannot be {text!r}", f"write NAME=N, with N from 1 to {_MOST_ROOM}")
@@ -108,10 +117,7 @@ def slots(text: str) -> Claim:
 
 
 def lock(name: str) -> Claim:
-    """Return the claim of `--lock NAME`.
-
-    Only one attempt with this claim runs at a time.
-    """
+    """Return the limit that `--lock NAME` sets: one task with this name at a time."""
     return Claim(name="lock:" + _checked(name), room=1)
 
 

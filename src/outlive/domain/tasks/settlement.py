@@ -30,7 +30,7 @@ class OutputSize(Value):
 
 
 class Settlement(Value):
-    """The facts that are recorded when an attempt ends."""
+    """What is recorded when an attempt ends: its state, its notice, and related facts."""
 
     task: str
     attempt: int
@@ -111,8 +111,8 @@ def _class_of(agent: AgentResult, evidence: Evidence, intent: Intent | None) -> 
 def told_as_retrying(settlement: Settlement, launch: Launch) -> Settlement:
     """Return the settlement of an attempt whose task is retried automatically.
 
-    The task has not ended, so the notice is delivered only if the launcher's policy is `all`. An agent is an exception:
-    with another policy in `AWAITED`, the session gets the notice at its next turn. The notice names the next model.
+    The task has not ended, so the notice is normally delivered only with the launcher's policy `all`. For an agent,
+    the other policies in `AWAITED` also deliver a notice, at the session's next turn. The notice names the next model.
     """
     is_wanted = launch.notify == "all" or (launch.agent is not None and launch.notify in AWAITED)
     return settlement.but(

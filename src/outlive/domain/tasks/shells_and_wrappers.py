@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Literal, TypedDict
 
     class Wrapper(TypedDict, total=False):
-        """How a program runs a command that follows its options and operands."""
+        """A program that runs a command, which follows the program's options and operands."""
 
         takes: str
         """The options whose value is the next word."""
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
         is_text: bool
         """Whether the program joins the words of the command to one string, which a shell runs."""
         is_below: bool
-        """Whether the command runs in directories below the current directory, which the text does not name."""
+        """Whether the command runs in directories that its text does not name.
+
+        They are below the current directory.
+        """
         elsewhere: Literal["container", "remote"]
         """The kind of place in which the command runs, such as a container.
 
@@ -38,13 +41,13 @@ if TYPE_CHECKING:
 
 
 POSIX_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
-"""The shells whose command texts can be parsed with the grammar of bash."""
+"""The shells whose commands can be parsed with the grammar of bash."""
 SHELLS = (*POSIX_SHELLS, "fish")
 
 OPENING_KEYWORDS = ("if", "then", "elif", "else", "do", "while", "until", "!", "{")
-"""The words of the shell language that stand before a command."""
+"""The words of the shell language that stand before a command, such as `if`."""
 CLOSING_KEYWORDS = ("fi", "done", "esac", "}")
-"""The words of the shell language that end a compound command."""
+"""The words of the shell language that end a compound command, such as `fi`."""
 
 _PLAIN: Wrapper = {}
 _TIMEOUT: Wrapper = {"takes": "-s -k --signal --kill-after", "operands": 1}
@@ -56,7 +59,7 @@ _CONTAINER: Wrapper = {
     "elsewhere": "container",
 }
 
-# The wrappers by name, or by name and subcommand. A row describes only how the wrapper runs its command.
+# The wrappers by name, or by name and subcommand. An entry describes only how the wrapper runs its command.
 WRAPPERS: dict[str, Wrapper] = {
     "sudo": {
         "takes": "-u -g -h -p -C -D -R -r -t -T -U --user --group --host --prompt --chdir",

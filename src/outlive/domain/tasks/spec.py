@@ -1,4 +1,4 @@
-"""The JSON that describes a launch in its bundle.
+"""The JSON that describes the launch of a task. It is stored in the task's bundle.
 
 A lost ledger is rebuilt from the JSON in all bundles.
 """
@@ -32,10 +32,10 @@ def spec_of(launch: Launch) -> dict[str, object]:
 
 
 def launch_from_spec(spec: dict[str, Any]) -> Launch:
-    """Return the launch that a spec describes.
+    """Return the launch that JSON values from a bundle describe.
 
     A field that an older version of Outlive did not write gets its default. Unknown fields of a newer version are left
-    out. Raises `KeyError`, `TypeError` or `ValueError` if the spec is not valid.
+    out. Raises `KeyError`, `TypeError` or `ValueError` if the values are not valid.
     """
     from outlive.domain.tasks.queueing import Claim, Dependency  # noqa: PLC0415 - only a rebuild of the ledger needs this import
 

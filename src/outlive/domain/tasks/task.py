@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 NOTIFY: tuple[Notify, ...] = ("all", "end", "output", "failure", "never")
 AWAITED: tuple[Notify, ...] = ("all", "end", "output")
-"""The policies that report a success as well as a failure. A session waits for tasks with such a policy."""
+"""The policies that report a success as well as a failure.
+
+A session waits for tasks with such a policy.
+"""
 
 
 class Launch(Value):
@@ -76,7 +79,7 @@ class Launch(Value):
     def automatic_attempts(self) -> int:
         """How often the task may be tried again automatically.
 
-        This number counts the retries and, for an agent, its other models.
+        The number is the sum of the retries and, for an agent, its other models.
         """
         return self.retries + (0 if self.agent is None else len(self.agent.candidates) - 1)
 
@@ -127,7 +130,10 @@ class Attempt(Value):
     automatic: bool = False
     """Whether the attempt is an automatic retry that a keeper started."""
     claims: tuple[Claim, ...] | None = None
-    """The claims of an agent's attempt. None for a command, whose claims are in the launch."""
+    """The named limits on how many agents' attempts may run at once.
+
+    None for a command, whose limits are in the launch.
+    """
     agent: AgentResult | None = None
     """The client and model of an agent, and how the attempt ended. None for a command."""
 
@@ -152,7 +158,7 @@ class Origin(Value):
     session: int
     lineage: str
     boundary: int
-    """How many boundaries the session had crossed when it launched the task."""
+    """How often the session had begun, resumed or compacted when it launched the task."""
 
 
 class Task(Value):
@@ -161,7 +167,10 @@ class Task(Value):
     launch: Launch
     attempts: tuple[Attempt, ...]
     lineage: str | None = None
-    """The id of the lineage that gets the task's notices: the launching session, and the sessions that continue it."""
+    """The id that links the launching session with all sessions that continue it.
+
+    These sessions get the task's notices.
+    """
 
     @property
     def id(self) -> str:

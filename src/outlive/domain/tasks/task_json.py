@@ -31,7 +31,10 @@ class OutputView(Value):
 def task_json(
     task: Task, output: OutputView, now: datetime, effects: dict[str, object] | None = None
 ) -> dict[str, object]:
-    """Return a task as JSON values. The caller must set `git` and `agent`."""
+    """Return a task as JSON values.
+
+    The caller must add the values of the keys `git` and `agent`.
+    """
     launch, attempt = task.launch, task.current
     return {
         "id": launch.id,

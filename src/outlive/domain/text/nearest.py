@@ -17,7 +17,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """Return the hint for an unknown word.
 
-    The hint names a similar known word. If there is none, the hint is `otherwise`.
+    The hint names a known word that is similar. If no word is similar, the function returns `otherwise`.
     """
     close = nearest(word, known)
     return otherwise if close is None else f"did you mean {close}?"

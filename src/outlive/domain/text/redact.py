@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from outlive.domain.text.secret_lines import Finder, Prefilter
 
 MASK = "[redacted]"
-# The largest number of passes over a text. The first pass masks the secrets, and the second pass confirms that the text
-# does not change any more. A third pass is rarely needed, for example if a mask replaces a text that an earlier
-# pattern took for a name. Without this limit, hostile output could need many passes.
+# The largest number of passes over the output of a task. The first pass masks the secrets, and the second pass
+# confirms that nothing changes any more. A third pass is rarely needed, for example if a mask changes what another
+# pattern matches. Without this limit, hostile output could need many passes.
 _PASSES = 4
 # In texts of at least this length, it is faster to search first for the lines that may contain a secret.
 _LARGE = 16 << 10
@@ -61,7 +61,7 @@ def _mask_large(text: str, prefilter: Prefilter) -> str:
     spans = prefilter.lines(data)
     lines = [data[start:end] for start, end in spans]
     masked_lines = _mask_apart(lines, _once)
-    if masked_lines is None:  # one of the lines contains the separator
+    if masked_lines is None:  # one of the lines contains the separator, so they cannot be masked as one text
         return _mask_lines(text)
     changed = [at for at, line in enumerate(lines) if line != masked_lines[at]]
     if not changed:
@@ -131,9 +131,10 @@ def _once(text: str) -> str:
 
 
 def _prefilter() -> Prefilter:
-    """Return the prefilter of large texts, which is made once.
+    """Return the filter that finds the lines of a large text to check for secrets.
 
-    `functools.cache` would do the same, but its import takes 3 ms, and only few texts are large.
+    The filter is made once. `functools.cache` would do the same, but its import takes 3 ms, and only few texts are
+    large.
     """
     if not _prefilters:
         from outlive.domain.text.secret_lines import Prefilter  # noqa: PLC0415 - only large texts need this import
@@ -143,9 +144,9 @@ def _prefilter() -> Prefilter:
 
 
 def finders() -> tuple[Finder, ...]:
-    """Return the finders of lines to which a rule may apply.
+    """Return the patterns that find the lines to which a masking rule may apply.
 
-    The rule for netrc entries has no finder, because `Prefilter` searches for these entries itself.
+    The rule for netrc entries has no such pattern, because `Prefilter` searches for these entries itself.
     """
     from outlive.domain.text.secret_lines import Finder  # noqa: PLC0415 - only large texts need this import
 
@@ -204,9 +205,9 @@ def _is_name(word: str) -> bool:
 
 
 def _sub(pattern: str, replace: Callable[[Match[str]], str], text: str) -> str:
-    """Return the result of `re.sub`.
+    """Return the result of `re.sub`, and import `re` only here.
 
-    The import of `re` is in this function, so that a launch does not load `re`.
+    A launch does not call this function, so it does not load `re`, which is slow to import.
     """
     from re import sub  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
@@ -214,9 +215,9 @@ def _sub(pattern: str, replace: Callable[[Match[str]], str], text: str) -> str:
 
 
 def _without_marked_keys(text: str) -> Iterator[str]:
-    """Yield the text without the content of private keys.
+    """Yield the text without the private keys that have a BEGIN or an END line.
 
-    A key may lack its beginning or its end.
+    A key may lack one of these two lines.
     """
     from re import finditer, match, search, split  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
@@ -244,7 +245,7 @@ def _mask_key_body(match: Match[str]) -> str:
     """Mask lines of base64 that contain a string (sign) found only in private keys.
 
     A line break may divide the sign. Lines without a sign are not masked, because they may be a certificate or an
-    image. The middle part of a key has no sign and is not masked either.
+    image. So the middle part of a key, which has no sign, is not masked.
     """
     from re import search  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
@@ -253,7 +254,10 @@ def _mask_key_body(match: Match[str]) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """Return the text without blanks and line ends, so that they do not divide a sign."""
+    """Return the text without blanks and line ends.
+
+    Private keys are found by certain strings, and a line break could divide such a string.
+    """
     return text.replace("\\r", "").replace("\\n", "").translate(_BLANK)
 
 
@@ -355,7 +359,10 @@ def _mask_assigned(match: Match[str]) -> str:
 
 
 def _masked(match: Match[str], kind: str, value: str) -> str:
-    """Return the match with `value` masked. The group `kind` begins with `value`."""
+    """Return the matched text with its part `value` masked.
+
+    The match's group `kind` is the beginning of `value`, and stays visible.
+    """
     start = match.start(kind)
     return match.string[match.start() : start] + MASK + match.string[start + len(value) : match.end()]
 
@@ -386,7 +393,7 @@ def _is_secret(match: Match[str], kind: str, value: str) -> bool:
 
 
 def _is_quiet_secret(match: Match[str], value: str) -> bool:
-    """Return whether an unquoted word assigned to a lower-case name is a secret."""
+    """Return whether an unquoted value, assigned to a lower-case name, is a secret."""
     key, is_identifier = match["key"].lower(), value.replace("_", "").isalpha()
     if is_identifier and key in value.lower():
         return False
@@ -462,7 +469,7 @@ def _is_placeholder(value: str) -> bool:
 def _is_nothing(match: Match[str], value: str) -> bool:
     """Return whether a value cannot be a secret, whatever its name is."""
     from re import match as fits  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
-    from re import search  # noqa: PLC0415
+    from re import search  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     return (
         _is_reference(value)
@@ -477,8 +484,8 @@ def _is_nothing(match: Match[str], value: str) -> bool:
 def _name_in_prose(match: Match[str]) -> str:
     """Return the name of an assignment.
 
-    If a colon follows the name, the result begins with the text before the name. This text can show that the value
-    is not a secret. For example, `unexpected token:` is the message of a parser.
+    If a colon follows the name, the result begins with the text before the name. For example, this is `unexpected` in
+    `unexpected token:`, the message of a parser. This text can show that the value is not a secret.
     """
     before = match.string[max(0, match.start() - 16) : match.start()] if ":" in match["sign"] else ""
     return before.rpartition("\n")[2] + match["name"]

@@ -23,7 +23,7 @@ _INVISIBLE = (
     range(0x2060, 0x2070),
     (0xFEFF,),
     range(0xFFF9, 0xFFFC),
-    # format characters of shorthand and of musical notation
+    # format characters of shorthand, then of musical notation
     range(0x1BCA0, 0x1BCA4),
     range(0x1D173, 0x1D17B),
     range(0x13430, 0x13460),  # format characters of hieroglyphs
@@ -31,12 +31,12 @@ _INVISIBLE = (
     (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0),
     range(0x180B, 0x1810),
     range(0xFE00, 0xFE10),
-    # tags, further selectors, and reserved code points, for which fonts show nothing
+    # tags, further selectors, and reserved code points, which fonts do not show
     range(0xFFF0, 0xFFF9),
     range(0xE0000, 0xE1000),
 )
-# The empty braille pattern looks like a space. It becomes a space, so that plots of braille characters keep their
-# width.
+# The empty braille pattern looks like a space. It is replaced by a space and not removed, so that plots of braille
+# characters keep their width.
 _BLANKS = {0x2800: " "}
 _strip: dict[int, str | None] = {}
 # The parts of escape sequences: the characters that begin a string, the parameters of a CSI sequence, and the
@@ -47,7 +47,7 @@ _PARAMETERS = "".join(map(chr, range(0x20, 0x40)))
 
 
 class _Reading:
-    """The settings of the JSON scanner, which are the defaults of the `json` module."""
+    """The settings of the JSON scanner. They are the defaults of the `json` module."""
 
     strict = True
     object_hook = object_pairs_hook = None
@@ -130,7 +130,7 @@ def _escaped(character: str) -> str:
 def is_encodable(text: str) -> bool:
     """Return whether the text can be encoded as UTF-8.
 
-    A lone surrogate can be encoded only if it stands for a byte.
+    A lone surrogate can be encoded only if it stands for a byte that is not UTF-8.
     """
     try:
         text.encode("utf-8", "surrogateescape")
@@ -139,13 +139,16 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-# The number of characters that are read in addition to four times the width of the line. Masks and joined spaces make a
-# text shorter, so that the line would not be filled without these characters.
+# The number of characters that are read in addition to four times the width of the line. Masking secrets and joining
+# spaces make a text shorter. Without these characters, the line could become too short.
 _BEYOND_WIDTH = 2000
 
 
 def one_line(text: str, width: int) -> str:
-    """Return a text's beginning as one harmless line of at most `width` characters."""
+    """Return the beginning of a text as one harmless line.
+
+    The line has at most `width` characters.
+    """
     most = 4 * max(width, 0) + _BEYOND_WIDTH
     flat = " ".join(shown(text[:most]).split())
     if len(text) > most:  # the cut may have removed the end of a secret from the last word
@@ -181,7 +184,7 @@ def _without_escapes(text: str) -> Iterator[str]:
 
 
 def _without_final(text: str, lowest: str) -> str:
-    """Return the text without its first character if it ends an escape sequence."""
+    """Return the text without its first character, if this ends an escape sequence."""
     return text[1:] if lowest <= text[:1] <= "~" else text
 
 

@@ -25,11 +25,17 @@ if TYPE_CHECKING:
 _LOOKAROUNDS = ("(?=", "(?!", "(?<=", "(?<!")
 _NETRC_NAMES = (b"machine", b"login", b"account", b"default")
 _NETRC_NEAR = 4096
-"""The number of bytes before a `password` that are searched for the rest of its netrc entry."""
+"""How many bytes before the word `password` are searched for its netrc entry."""
 _NETRC_CLOSE = 128
-"""The number of bytes that are searched first. These bytes nearly always have all words of the entry."""
+"""The number of bytes that are searched first for the words of a netrc entry.
+
+These bytes nearly always have all words of the entry.
+"""
 _NETRC_WORDS = 8
-"""The largest number of words before the password of an entry: seven, and one more that may be incomplete."""
+"""The largest number of words before the password of a netrc entry.
+
+There are seven words, and one more that may be incomplete.
+"""
 _BLANK = b" \t\n\r\v\f"
 _RE2_MEMORY = 64 << 20
 
@@ -38,7 +44,7 @@ class Finder(Value):
     """The patterns that find the lines of one kind of secret."""
 
     signs: tuple[str, ...]
-    """Strings, called signs. Each match of a pattern contains at least one sign."""
+    """Strings, called signs: each match of a pattern contains at least one of them."""
     found: tuple[str, ...]
     """The exact patterns."""
     is_exact: bool = False
@@ -86,12 +92,12 @@ def loosened(pattern: str, *, is_possessive: bool = True) -> str:
     flags = "(?i:" if pattern.startswith("(?ai)") else "(?:"
     text = sub(r"^\(\?[ai]+\)", "", pattern).replace(patterns.VALUE, "").replace(patterns.LEAD, "")
     if not is_possessive:
-        text = text.replace("{0,60}?", "*?")  # RE2 would need a state for each of the lengths from 0 to 60
+        text = text.replace("{0,60}?", "*?")  # RE2 would need a state for each possible length, from 0 to 60
     return flags + _loose(text, is_possessive=is_possessive, may_end=True) + ")"
 
 
 def _loose(text: str, *, is_possessive: bool, may_end: bool) -> str:
-    """Return a looser form of a part of a pattern.
+    """Return a form of a part of a pattern that matches more texts than the part.
 
     With `may_end`, the result ends at the first unbounded repetition.
     """
@@ -122,11 +128,14 @@ def _loose(text: str, *, is_possessive: bool, may_end: bool) -> str:
 
 
 def _end_of_atom(text: str, at: int) -> int:
-    """Return the end of the character, class or group that begins at `at`."""
+    """Return the end of the part of a pattern that begins at `at`.
+
+    The part is one character, a character class or a group.
+    """
     if text[at] == "\\":
         return at + 2
     if text[at] == "[":
-        end = at + 2 if text[at + 1] != "^" else at + 3  # the first character of a class may be a bracket
+        end = at + 2 if text[at + 1] != "^" else at + 3  # a bracket at the beginning of a class does not end the class
         while text[end] != "]":
             end += 2 if text[end] == "\\" else 1
         return end + 1
@@ -143,11 +152,11 @@ def _search_with_re(finders: Sequence[Finder]) -> Callable[[bytes], Iterator[Spa
     from re import compile as compiled  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 
     def in_case(text: str, *, is_exact: bool) -> Pattern[bytes]:
-        # Pattern and text are both converted to lower case. A pattern that ignores case would be much slower, because
-        # then `re` could not search for the first characters of the pattern.
+        # Pattern and text are both converted to lower case, because a pattern that ignores case would be much slower:
+        # `re` could not search for its first characters.
         return compiled((text if is_exact else text.replace("(?i:", "(?:").lower()).encode())
 
-    # Two searches, each for half of the first characters, are faster than one search for all first characters.
+    # Two searches, each for half of the possible first characters, are faster than one search for all of them.
     kinds = [
         (
             each.is_exact,

@@ -10,7 +10,7 @@ possessive groups.
 
 from __future__ import annotations
 
-# --- formats: the group is the part that is kept ---------------------------------------------------------
+# --- formats: the group in parentheses is the part that stays visible ---------------------------
 
 # A word counts as random if it has a digit among its first twenty characters, or at least 32 characters. No
 # English word has either property.
@@ -91,14 +91,14 @@ KEY_ENDED = rf"{_LINE_START}(?:\A[A-Za-z0-9+/]++{_BREAK}+)?(?:{_KEY_LINE})+(?:[A
 # In a PuTTY key, the lines after a line with this text are the private part.
 PUTTY_SIGN = "Private-Lines:"
 PUTTY_KEY = rf"(Private-Lines: \d{{1,4}}{_BREAK}+)(?:[A-Za-z0-9+/]++={{0,2}}(?:{_BREAK}++|(?=[\"']|\Z)))+"
-# Lines of base64, such as a key without its markers. The text after the last line is kept.
+# Lines of base64, such as a key without its BEGIN and END lines. The text after the last line is kept.
 _NEXT_LINE = r"[ \t]*+(?:\r?\n|(?:\\r)?\\n)[ \t]*+"
 BASE64_LINES = (
     rf"{_LINE_START}[A-Za-z0-9+/]{{16,}}+={{0,2}}(?:{_NEXT_LINE}[A-Za-z0-9+/]{{16,}}+={{0,2}})*"
     rf"(?:{_NEXT_LINE}[A-Za-z0-9+/]{{1,15}}={{1,2}})?"
 )
 # Signs: strings that only a private key contains. They are the beginning of each kind of key, the exponent of an RSA
-# key with the number that follows only in a private key, and the marker in base64, as Kubernetes stores it.
+# key with the number that follows only in a private key, and the BEGIN line in base64, as Kubernetes stores it.
 KEY_SIGN = (
     r"(?a)MII[\w+/]{3}IBA(?:AK[BC]|DANBgkqhkiG9w0BAQ)|AgMBAAECg[gY]|IDAQABAo[IG]|CAwEAAQK[CB]"
     r"|MHcCAQEEI|MIGkAgEBBD|MIHcAgEBBE|MI(?:GH|G2|Hu)AgEAMB[AM]GByqGSM49|MC4CAQAwBQYDK2V|b3BlbnNzaC1rZXktdjEA"
@@ -109,7 +109,7 @@ KEY_SIGNS = (
     *("MIHcAgEBBE", "ByqGSM49", "MC4CAQAwBQYDK2V", "b3BlbnNzaC1rZXktdjEA", "LS0tLS1CRUdJTi"),
 )
 
-# --- places: every value in these places is a secret, whatever it looks like -------------------
+# --- places: every value in these places is a secret, whatever the value looks like ------------
 
 # A value: a text in quotes, a text in escaped quotes, or a word.
 VALUE = (
@@ -118,8 +118,8 @@ VALUE = (
     r"""|(?P<word>[^\s"'`;&|<>\\]++(?:\\(?!["'nrt])[^\s"'`;&|<>\\]*+)*))"""
 )
 _SAID_NAMES = ("password", "passphrase", "passcode", "api key", "secret key")
-# Sentences that state a password, such as "the password was ...". `SAID_SIGNS`, by which such a line is found, have the
-# noun and the verb, because " was" alone occurs in many texts without a password.
+# Sentences that state a password, such as "the password was ...". `SAID_SIGNS` finds the lines with such sentences.
+# Its strings have the noun and the verb, because " was" alone occurs in many texts without a password.
 SAID = (
     rf"""(?ai)(?<![\w-])(?:{"|".join(_SAID_NAMES)}) """
     rf"""(?P<sign>(?:is|was):? ++(?:generated for [^\s:]++: ++)?)`?{VALUE}"""
@@ -229,7 +229,7 @@ _KEY = (
     r"|(?:db|database|smtp|mail|ftp|ldap|bind|redis|mysql|postgres|mongo|proxy|ssh|sudo|root|admin|user|become)"
     r"_(?:pass|pwd?))"
 )
-# The part of a name before the key word.
+# The part of a name before the key word, such as `DB_` in `DB_PASSWORD`.
 LEAD = r"[\w.-]{0,60}?"
 # The beginning of a name. A character that is escaped in a URL may precede the name.
 _NAME_START = r"(?:(?<![\w.%-])|(?<=%[0-9a-f]{2})|(?<=%)(?![0-9a-f]{2}))"
@@ -255,7 +255,7 @@ NAME_SIGNS = (
 
 # Names that are common in code and prose. A value that is assigned to such a name is often not a secret.
 VAGUE = frozenset(("token", "secret", "credentials", "auth"))
-# Names of tokens that are not secrets: tokens of lexers, of language models and of pages of results.
+# Names of tokens that are not secrets, but tokens of lexers, of language models or of pages of results.
 OTHER_TOKENS = (
     r"(?:^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:next|prev|page|starting|continuation|resume|sync|cancellation|start|stop"
     r"|end|first|last|current|max|min|num|n|per|pad|eos|bos|unk|sep|cls|mask|special|image|unexpected|expected|illegal"

@@ -20,7 +20,8 @@ _CONFUSABLE = str.maketrans(
     "\u03c5\u0442\u043c\u043a\u043d\u0432\u0131\u0261\u2044\u2215\u29f8",
     "aeiopcyxsjdlhaivopytmkhbig///",
 )
-# This character replaces an accent or a stroke in a folded text. No text that is shown contains it.
+# In a text that is prepared for the search, this character replaces an accent or a stroke. No text that is shown
+# contains it.
 _MARK = "\0"
 _DASHES = dict.fromkeys((*range(0x2010, 0x2016), 0x2212, 0x2043, 0xFE58, 0xFE63, 0xFF0D), "-")
 _LOWER = {code: chr(code + 32) for code in range(ord("A"), ord("Z") + 1)}
@@ -66,8 +67,8 @@ _GAP = rf"{_BLANK}{{0,20}}"
 # In `List<UserMessage>`, the text in brackets is a type and not a tag. So directly after a word, a tag must have a
 # slash or several words.
 _START = rf"(?:(?<!\w<)|(?={_GAP}/|[a-z]+[-_:\s]|[|]))"
-# The pattern for a text in lower case. It begins with a fixed character, and tests the next character before the names.
-# So a search passes over ordinary text very fast.
+# The pattern is for text in lower case. It begins with a fixed character, and tests the next character before the
+# names of the tags. So a search passes over ordinary text very fast.
 _REST = rf"{_BLANK}{{0,40}}(?:/{_GAP})?(?=[a-z|])(?:{_NAME})(?![\w.:-])[^<>]{{0,200}}(?P<end>>)?"
 TAG = rf"<(?=[\s\\/a-z|]){_START}(?={_REST})"
 
@@ -86,7 +87,10 @@ def without_wrapper_tags(text: str) -> str:
 
 
 def json_without_wrapper_tags(document: str) -> str:
-    """Return an ASCII JSON document with the same values and with tags escaped."""
+    """Return an ASCII JSON document with the same values, but with tags escaped.
+
+    The tags are those that clients put around their own messages.
+    """
     if "<" not in document:
         return document
     return _replaced(document, document.lower(), opening="\\u003c", closing=">")
@@ -95,10 +99,10 @@ def json_without_wrapper_tags(document: str) -> str:
 def _replaced(
     text: str, folded: str, *, places: Sequence[int] | None = None, opening: str = "[", closing: str = "]"
 ) -> str:
-    """Return the text with other brackets where the folded text has a tag.
+    """Return the text with square brackets at the places where `folded` has a tag.
 
-    `places` has the place in `text` of each character of `folded`. None means that each character has
-    the same place in both texts.
+    `folded` is the text in lower case, with look-alikes of ASCII characters as ASCII. `places` has the place in `text`
+    of each character of `folded`. None means that each character has the same place in both texts.
     """
     from re import finditer  # noqa: PLC0415 - a launch must not load `re`, which is slow to import
 

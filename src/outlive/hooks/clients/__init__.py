@@ -1,1 +1,1 @@
-"""One module for each agent client: the client's payloads and the answers to them."""
+"""One module for each agent client, which reads hook input and writes the reply."""

@@ -1,4 +1,4 @@
-"""Claude Code: its payloads, its environment variables and its answers."""
+"""Claude Code: the reading of its hook input, and the writing of the reply."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from outlive.domain.sessions.client_task import ClientReport
     from outlive.hooks.event import Answer, Event, Kind
 
-# PostToolBatch comes once between two requests to the model. At this event, the model has read the hook's previous
-# answer, so the notices in that answer are confirmed. PostToolUse comes for each tool call of a batch, when the model
-# may not have read the previous answer. So PostToolUse must not confirm notices.
+# Claude Code calls PostToolBatch once between two requests to the model. By then, the model has read the hook's
+# previous reply, so the notices in that reply are confirmed. PostToolUse comes after each single tool call, when the
+# model may not have read the previous reply. So PostToolUse must not confirm notices.
 KINDS: dict[str, Kind] = {
     "SessionStart": "begin",
     "SessionEnd": "end",
@@ -30,18 +30,18 @@ KINDS: dict[str, Kind] = {
     "PreCompact": "compact",
     "Wake": "wake",
 }
-# The tools that change a file. The value is the name of the input field that has the file's path.
+# The tools that change a file. The value is the name of the input field with the path of the file.
 EDITORS = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
 # The tools that only read files.
 READERS = ("Read", "Grep", "Glob")
 _STARTED, _WRITTEN_TO = "Command running in background with ID: ", "Output is being written to: "
-# The beginning of the result of a tool call that was refused.
+# The beginning of a tool's result if the call was refused.
 _REFUSED = "<tool_use_error>"
 _MOST_BLOCKS = 8
 
 
 def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> Event:
-    """Convert a hook payload of Claude Code to an `Event`."""
+    """Convert Claude Code's hook input to an `Event`."""
     event = as_told("claude", KINDS[name], payload, "Bash")
     given = environ.get("CLAUDE_PID", "")
     process = int(given) if given.isascii() and given.isdigit() else None
@@ -58,8 +58,8 @@ def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> E
         waits_itself=name == "Stop" and any(_waits_for_tasks(each.command) for each in foreign),
         is_background=event.tool_input.get("run_in_background") is True,
         edits=_edits(name, payload, event.tool_input),
-        # A relative path is relative to the shell's current directory, which may differ from the directory in which the
-        # session started.
+        # A relative path starts at the shell's current directory, which may differ from the directory where the session
+        # started.
         reads=tuple(os.path.join(event.cwd, path) for path in reads_of(event, READERS, "file_path", "path")),
         foreign=foreign,
         foreign_are_all=name == "Stop" and isinstance(payload.get("background_tasks"), list),
@@ -74,7 +74,7 @@ def _calls(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _waits_for_tasks(text: str) -> bool:
     """Return whether a command line runs `outlive wait` or `outlive gate --wait`."""
-    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because few Stop events list background commands
+    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because it is rarely needed: few Stop events list background commands
 
     found = [program(piece) for piece in pieces_within(text)]
     return any(
@@ -83,7 +83,7 @@ def _waits_for_tasks(text: str) -> bool:
 
 
 def _edits(name: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the files that a tool call will change, or a batch of calls has changed."""
+    """Return the files that a tool call will change or that finished calls changed."""
     calls: list[tuple[Any, Any]] = [(text(payload, "tool_name"), tool_input)] if name == "PreToolUse" else []
     if name == "PostToolBatch":
         done = (each for each in _calls(payload) if not _was_refused(each.get("tool_response")))
@@ -93,23 +93,23 @@ def _edits(name: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any])
 
 
 def _was_refused(response: object) -> bool:
-    """Return whether the response of a tool says that the tool refused the call."""
+    """Return whether the result of a tool says that the tool call was refused."""
     said = response[0] if isinstance(response, list) and response else response
     words = said.get("text") if isinstance(said, dict) else said
     return isinstance(words, str) and words.startswith(_REFUSED)
 
 
 def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
-    """Return the background commands that Claude Code runs itself.
+    """Return the background commands that Claude Code itself runs.
 
-    At the event Stop, all running background commands are returned. At the event PostToolBatch, only the commands that
-    the batch started are returned.
+    At the event Stop, these are all that are running. At the event PostToolBatch, these are only the commands that the
+    finished tool calls have started.
     """
     listed = payload.get("background_tasks") if name == "Stop" else None
     calls = _calls(payload) if name == "PostToolBatch" else []
     if not calls and not listed:
         return ()
-    from outlive.domain.sessions.client_task import ClientReport  # noqa: PLC0415 - imported here, because few events report background commands
+    from outlive.domain.sessions.client_task import ClientReport  # noqa: PLC0415 - imported here, because it is rarely needed: few events report background commands
 
     found = [
         ClientReport(id=str(each["id"]), command=str(each.get("command") or each.get("description") or "?"))
@@ -135,9 +135,9 @@ def _foreign(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
 
 
 def _is_ours(listed: Mapping[str, Any]) -> bool:
-    """Return whether a task in Claude Code's list was started through our MCP server.
+    """Return whether Outlive's MCP server started a task that Claude Code lists.
 
-    In the list, the name of a plugin may precede the server's name.
+    In this list, the name of a plugin may stand before the server's name.
     """
     kind = str(listed.get("type", "")).lower().replace(" ", "_")
     return kind == "mcp_task" and str(listed.get("server", "")).rpartition(":")[2] == "outlive"
@@ -146,23 +146,24 @@ def _is_ours(listed: Mapping[str, Any]) -> bool:
 def _most_blocks(environ: Mapping[str, str]) -> int:
     given = environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "")
     cap = int(given) if given.isascii() and given.isdigit() else _MOST_BLOCKS
-    return cap or 1_000_000  # 0 means that Claude Code does not limit the blocked stops
+    return cap or 1_000_000  # 0 means that Claude Code lets a hook block as many stops as it wants
 
 
 def _mode(process: int | None, environ: Mapping[str, str]) -> Literal["conversation", "headless", "unknown"]:
     """Return whether the client takes further prompts, or exits after one prompt.
 
-    The command line takes precedence over the variable `CLAUDE_CODE_ENTRYPOINT`. Programs that Claude starts inherit
-    this variable, so its value may come from another Claude process.
+    The command line decides before the variable `CLAUDE_CODE_ENTRYPOINT`. Programs that Claude Code starts inherit this
+    variable, so its value may come from another Claude Code process.
     """
     words = []
     if process is not None:
         from outlive.linux.processes import words_of  # noqa: PLC0415 - imported here, because only the events Stop and Wake need the mode
 
         words = words_of(process)
-        # No word contains a zero byte, so this search finds the two words only if one directly follows the other.
+        # No word contains a zero byte. So this search finds the two words only if the second directly follows the
+        # first.
         if "--input-format=stream-json" in words or "\0--input-format\0stream-json\0" in "\0".join(words):
-            from outlive.hooks.client_process import reads_file  # noqa: PLC0415 - imported here, because few clients get their prompts as stream-json
+            from outlive.hooks.client_process import reads_file  # noqa: PLC0415 - imported here, because it is rarely needed: few clients get their prompts as stream-json
 
             return "headless" if reads_file(process) else "conversation"
         if "-p" in words or "--print" in words:
@@ -172,11 +173,11 @@ def _mode(process: int | None, environ: Mapping[str, str]) -> Literal["conversat
         return "conversation"
     if entry != "sdk-cli" or process is None or not words:
         return "unknown"
-    from outlive.hooks.client_process import lacks_terminal  # noqa: PLC0415 - imported here, because the command line usually shows the mode
+    from outlive.hooks.client_process import lacks_terminal  # noqa: PLC0415 - imported here, because it is rarely needed: the command line usually shows the mode
 
     return "headless" if lacks_terminal(process) else "conversation"
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """Return an answer in the JSON form that Claude Code reads."""
+    """Return a hook's reply in the JSON form that Claude Code reads."""
     return as_read(name, answer, "updatedInput")

@@ -1,4 +1,7 @@
-"""Codex: its payloads and answers, which are a subset of Claude Code's."""
+"""Codex: the reading of its hook input, and the writing of the reply.
+
+Codex uses some of the fields that Claude Code uses.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Answer, Event, Kind
 
-# Codex reports no event between two requests to the model. So only the end of a turn shows that the model has read all
+# Codex calls no hook between two requests to the model. So only the end of a turn shows that the model has read all
 # notices.
 KINDS: dict[str, Kind] = {
     "SessionStart": "begin",
@@ -26,12 +29,13 @@ KINDS: dict[str, Kind] = {
     "SubagentStop": "results",
     "PreCompact": "compact",
 }
-# The commands of Codex that end after one turn.
+# The subcommands with which Codex exits after one turn.
 _ONE_TURN = ("exec", "e", "review")
-# With this command Codex keeps running after a turn, but only the program that started Codex can start the next turn.
+# With this subcommand Codex keeps running after a turn, but only the program that started Codex can begin the next
+# turn.
 _TOOL = "mcp-server"
-# The options whose value is the next word, and the options whose values are all words up to the next option (as of
-# Codex 0.169.0).
+# The options whose value is the next word, and the options whose values are all words up to the next option. They are
+# known from Codex 0.169.0.
 _WITH_VALUE = (
     *("-c", "--config", "--enable", "--disable", "--remote", "--remote-auth-token-env", "-m", "--model"),
     *("--local-provider", "-p", "--profile", "-s", "--sandbox", "-C", "--cd", "--add-dir", "-a", "--ask-for-approval"),
@@ -40,7 +44,7 @@ _WITH_VALUES = ("-i", "--image")
 
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
-    """Convert a hook payload of Codex to an `Event`."""
+    """Convert Codex's hook input to an `Event`."""
     event, process = as_told("codex", KINDS[name], payload, "Bash"), nearest_client()
     is_codex = name == "Stop" and process is not None and name_of(process) == "codex"
     command = command_of(words_of(process)[1:]) if is_codex and process is not None else None
@@ -60,8 +64,8 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
 def command_of(words: Sequence[str]) -> str:
     """Return the subcommand in a command line of Codex.
 
-    This is the first word that is neither an option nor the value of an option. A search for `exec` among all words
-    would be wrong, because a profile or a prompt may be called `exec`.
+    This is the first word that is neither an option nor the value of an option. It is not enough to search for a word
+    such as `exec`, because a profile or a prompt may be called `exec`, too.
     """
     is_value, are_values = False, False
     for word in words:
@@ -75,5 +79,5 @@ def command_of(words: Sequence[str]) -> str:
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """Return an answer in the JSON form that Codex reads."""
+    """Return a hook's reply in the JSON form that Codex reads."""
     return as_read(name, as_reason(answer) if name == "Stop" else answer, "updatedInput")

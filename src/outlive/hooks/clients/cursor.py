@@ -1,8 +1,8 @@
-"""Cursor: its payloads and answers.
+"""Cursor: the reading of its hook input, and the writing of the reply.
 
 This module follows the documentation of Cursor, and was never tried with Cursor.
 
-The event `beforeSubmitPrompt` is not used, because the answer to it does not reach the model.
+The event `beforeSubmitPrompt` is not used, because Cursor does not show the hook's reply to the model.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Answer, Event, Kind
 
-# Cursor does not pass the answer of a hook before a tool call to the model. So advice is given by a hook that Cursor
-# calls after a tool has run. `advise` is our name for this hook, not an event of Cursor.
+# Cursor does not pass the reply of a hook before a tool call to the model. So advice is given by a hook that Cursor
+# calls after a tool call. `advise` is Outlive's name for this hook, not an event of Cursor.
 KINDS: dict[str, Kind] = {
     "sessionStart": "begin",
     "sessionEnd": "end",
@@ -31,14 +31,14 @@ KINDS: dict[str, Kind] = {
     "subagentStart": "results",
     "stop": "stop",
 }
-# The number of follow-up messages in a row that Cursor accepts. The value is Cursor's default, and `install` configures
-# the same value.
+# The number of times in a row that Cursor lets a hook continue a turn with a message. This is Cursor's default, and
+# `install` also writes it into Cursor's configuration.
 MOST_BLOCKS = 5
 _EDITORS = ("Write", "Edit", "MultiEdit", "Delete")
 
 
 def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> Event:
-    """Convert a hook payload of Cursor to an `Event`."""
+    """Convert Cursor's hook input to an `Event`."""
     roots = texts(payload, "workspace_roots")
     place = environ.get("CURSOR_PROJECT_DIR") or (roots[0] if roots else text(payload, "cwd"))
     session = text(payload, "conversation_id") or text(payload, "session_id")
@@ -60,9 +60,9 @@ def read(name: str, payload: Mapping[str, Any], environ: Mapping[str, str]) -> E
 
 
 def _sub_agents(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
-    """Return the sub-agent whose start the event reports, or an empty tuple.
+    """Return the sub-agent whose start an event reports, or an empty tuple.
 
-    Cursor has no event that tells which sub-agent has ended.
+    Cursor does not report which sub-agent has ended.
     """
     if name != "subagentStart" or text(payload, "subagent_id") is None:
         return ()
@@ -71,9 +71,9 @@ def _sub_agents(name: str, payload: Mapping[str, Any]) -> tuple[ClientReport, ..
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """Return an answer in the JSON form that Cursor reads.
+    """Return a hook's reply in the JSON form that Cursor reads.
 
-    The answer never permits a tool call, because only the person may permit it.
+    The reply never permits a tool call, because only the user may do that.
     """
     if name == "stop":
         message = answer.block or answer.context

@@ -1,4 +1,4 @@
-"""Gemini CLI: its payloads and answers."""
+"""Gemini CLI: the reading of its hook input, and the writing of the reply."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from outlive.hooks.event import Answer, Event, Kind
 
-# After `/clear`, after `/compress` and before a tool call, Gemini CLI does not pass the answer of a hook to the model
-# (as of 0.61.0). So advice is given by a hook that Gemini CLI calls after a tool has run. `advise` is our name for this
-# hook, not an event of Gemini CLI.
+# At some events Gemini CLI does not pass a hook's reply to the model: after `/clear`, after `/compress` and before a
+# tool call (as of 0.61.0). So advice is given by a hook that Gemini CLI calls after a tool call. `advise` is Outlive's
+# name for this hook, not an event of Gemini CLI.
 KINDS: dict[str, Kind] = {
     "SessionStart": "begin",
     "SessionEnd": "end",
@@ -26,19 +26,18 @@ KINDS: dict[str, Kind] = {
     "AfterAgent": "stop",
     "PreCompress": "compact",
 }
-# PreCompress comes before every request, even if the client will not compress the history, so it does not show a
-# compaction. After a compaction, the client continues with the summary like a resumed session, and writes this line
-# into its transcript (as of 0.61.0). No message can contain the line, because newlines and quotes are escaped in
-# messages.
+# The event PreCompress comes before every request to the model, so it does not show that the history was really
+# summarized. After a summary, the client writes this line into its transcript (as of 0.61.0). Newlines and quotes are
+# escaped in messages, so no message can contain the line.
 _GOES_ON = b'\n{"$set":{"sessionId":'
 _EDITORS = ("write_file", "replace")
 READERS = ("read_file", "grep_search", "glob", "list_directory")
-# The short options without a value. They may stand before `p` in one word, as in `-yp` (as of 0.61.0).
+# The short options without a value. In one word, they may stand before `p`, as in `-yp` (as of 0.61.0).
 _SWITCHES = frozenset("dsyl")
 
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
-    """Convert a hook payload of Gemini CLI to an `Event`."""
+    """Convert Gemini CLI's hook input to an `Event`."""
     event, process = as_told("gemini", KINDS[name], payload, "run_shell_command"), nearest_client()
     path, response = event.tool_input.get("file_path"), payload.get("tool_response")
     is_done = event.kind == "tool" or not (isinstance(response, dict) and response.get("error"))
@@ -59,8 +58,8 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
 def _is_one_turn(process: int) -> bool:
     """Return whether the client's process exits after this turn.
 
-    With ACP (Agent Client Protocol), the client has no terminal but keeps running, because an editor sends prompts
-    through a pipe.
+    A client without a terminal usually exits. But with ACP (Agent Client Protocol) it keeps running, because an editor
+    sends prompts through a pipe.
     """
     words = words_of(process)
     if any(gives_prompt(word) for word in words):
@@ -78,7 +77,7 @@ def gives_prompt(word: str) -> bool:
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """Return an answer in the JSON form that Gemini CLI reads."""
+    """Return a hook's reply in the JSON form that Gemini CLI reads."""
     if name == "advise":
         return as_read("AfterTool", answer.but(tool_input=None), "tool_input")
     return as_read(name, as_reason(answer) if name == "AfterAgent" else answer, "tool_input")

@@ -1,4 +1,7 @@
-"""OpenClaw: payloads and answers of the plugin `install/clients/openclaw_plugin`."""
+"""OpenClaw: the input and replies of Outlive's plugin for it.
+
+The plugin is in `install/clients/openclaw_plugin`.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,12 @@ _EDITORS = ("write", "edit", "apply_patch")
 READERS = ("read", "ls")
 _CHILDREN = ("subagent_spawned", "subagent_ended")
 # The number of times that OpenClaw lets a hook continue a turn. After that, OpenClaw ends the turn without calling the
-# hook.
+# hook again.
 _MOST_BLOCKS = 3
 
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
-    """Convert a payload that our plugin sends to an `Event`."""
+    """Convert the input that Outlive's OpenClaw plugin sends to an `Event`."""
     event = as_told("openclaw", KINDS[name], payload, "exec")
     process = payload.get("pid")
     return event.but(
@@ -58,7 +61,7 @@ def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
 
 
 def _edits(tool: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the files that a tool call changes, or an empty tuple."""
+    """Return the files that a tool call of OpenClaw changes, or an empty tuple."""
     if tool not in _EDITORS:
         return ()
     path = text(tool_input, "path") or text(tool_input, "file_path")
@@ -66,13 +69,13 @@ def _edits(tool: str, payload: Mapping[str, Any], tool_input: Mapping[str, Any])
 
 
 def _children(payload: Mapping[str, Any]) -> tuple[ClientReport, ...]:
-    """Return the running sub-agents. A sub-agent's id is the key of its session."""
+    """Return the running sub-agents. The id of a sub-agent is the key of its session."""
     given = payload.get("children")
     pairs = [each for each in given if isinstance(each, list) and len(each) == 2] if isinstance(given, list) else []
     return tuple(ClientReport(id=str(key), command=str(label)) for key, label in pairs)
 
 
 def write(_: str, answer: Answer) -> dict[str, object]:
-    """Return an answer in the JSON form that our plugin reads."""
+    """Return a hook's reply in the JSON form that Outlive's OpenClaw plugin reads."""
     fields = {"context": cut(answer.context), "block": cut(answer.block), "note": answer.note}
     return {name: each for name, each in fields.items() if each}

@@ -1,4 +1,4 @@
-"""OpenCode: the payloads of Outlive's plugin, and the answers to the plugin.
+"""OpenCode: the input and replies of Outlive's plugin for it.
 
 The names of the events are those of OpenCode's plugin API, except for `Wake`.
 """
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from outlive.domain.sessions.client_task import Sight
     from outlive.hooks.event import Answer, Event, Kind
 
-# OpenCode reports no event when a session begins. Instead, the plugin adds a `source` to the first event whose answer
-# can reach the model.
+# OpenCode reports no event when a session begins. Instead, the plugin adds a field `source` to the first event whose
+# reply can reach the model.
 KINDS: dict[str, Kind] = {
     "chat.message": "prompt",
     "tool.execute.before": "tool",
@@ -40,7 +40,7 @@ _SIGHTS: dict[str, Sight] = {"present": "present", "absent": "absent", "unknown"
 
 
 def read(name: str, payload: Mapping[str, Any], _: Mapping[str, str]) -> Event:
-    """Convert a payload that our plugin sends to an `Event`."""
+    """Convert the input that Outlive's OpenCode plugin sends to an `Event`."""
     is_sub_agent = bool(payload.get("agent_id"))
     begins = name in _CAN_BEGIN and bool(payload.get("source")) and not is_sub_agent
     event = as_told("opencode", "begin" if begins else KINDS[name], payload, "bash")
@@ -71,9 +71,9 @@ def _edits(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _children(told: object) -> tuple[ClientReport, ...]:
-    """Return the running child sessions that our plugin reports.
+    """Return the running child sessions that Outlive's plugin reports.
 
-    The plugin also reports for each child session whether OpenCode can find it.
+    The plugin also reports for each child session whether OpenCode can still find it.
     """
     found = [each for each in told if isinstance(each, dict) and each.get("id")] if isinstance(told, list) else []
     return tuple(
@@ -90,7 +90,10 @@ def _children(told: object) -> tuple[ClientReport, ...]:
 
 
 def write(name: str, answer: Answer) -> dict[str, object]:
-    """Return an answer in the JSON form of Claude Code, which our plugin reads."""
+    """Return a hook's reply in the JSON form that Outlive's OpenCode plugin reads.
+
+    The form is the one that Claude Code uses.
+    """
     document = as_read(name, answer, "updatedInput")
     if answer.look_file:
         document["look_file"] = answer.look_file

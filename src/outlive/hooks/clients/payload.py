@@ -1,4 +1,4 @@
-"""Readers of payload fields. A field of the wrong type counts as missing."""
+"""Functions that read fields of hook input. A field of a wrong type is ignored."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def text(payload: Mapping[str, Any], name: str) -> str | None:
-    """Return the string in a field, or None if the field has no text."""
+    """Return the string in a field, or None if the field is missing or empty."""
     found = payload.get(name)
     return found if isinstance(found, str) and found else None
 
 
 def path(payload: Mapping[str, Any], name: str) -> str | None:
-    """Return the path in a field, or None if the field has no valid path."""
+    """Return the path in a field, or None if the field contains no valid path."""
     found = text(payload, name)
     return found if found is not None and "\0" not in found and is_encodable(found) else None
 
@@ -25,7 +25,7 @@ def path(payload: Mapping[str, Any], name: str) -> str | None:
 def texts(payload: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """Return the strings in a list, without empty strings.
 
-    The result is empty if the field is not a list.
+    The result is empty if the value is not a list.
     """
     found = payload.get(name)
     return tuple(each for each in found if isinstance(each, str) and each) if isinstance(found, list) else ()

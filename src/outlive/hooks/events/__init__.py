@@ -1,1 +1,1 @@
-"""One module per event of an agent client."""
+"""The handlers of hook events, one module for each event of an agent client."""

@@ -1,7 +1,6 @@
-"""The handler of the event before a compaction. The handler settles dead tasks.
+"""The handler of the event before a client summarizes the session's history.
 
-A dead task is a task whose keeper has exited without recording its end. Settling such tasks before the compaction makes
-the hand-off after the compaction fast.
+It records the end of tasks whose keeper was killed. This makes the hand-off after the summary faster.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def prepare(home: Home) -> None:
-    """Settle tasks whose keeper has died, in a detached process.
+    """Record the end of tasks whose keeper was killed, in a detached process.
 
-    The hand-off itself is given when the session begins again after the compaction.
+    The hand-off itself is given when the session begins again after the summary.
     """
     detach(lambda: _settle(home))
 

@@ -1,4 +1,4 @@
-"""The record of a client's own activity: its edits and its background tasks."""
+"""The recording of what the client itself does: its edits and background commands."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 def is_worth_noting(home: Home, event: Event) -> bool:
-    """Return whether an event reports edits, or a change of the client's own tasks."""
+    """Return whether an event reports edits, or background commands of the client."""
     is_over = event.foreign_are_all and session_files.word(home, event.session, "foreign") != ""
     return bool(event.kind != "tool" and (event.edits or event.foreign or is_over))
 
 
 def note(home: Home, event: Event, project: str, put: Put) -> None:
-    """Record the client's background tasks and its edits.
+    """Record the background commands that the client runs, and its edits.
 
-    If a sub-agent's event reports child sessions, the answer names a file. Through this file, Outlive asks the client
-    to look for its child sessions. Edits are recorded only if a task that may have changed the same files has run since
-    the first of the edits. The task may belong to any project.
+    If a sub-agent's event reports child sessions, the reply names a file. Outlive writes to this file to ask the client
+    to look for its child sessions. Edits are recorded only if a task may have changed the same files since the first
+    edit.
     """
     if event.foreign or event.foreign_are_all:
-        from outlive.service.sessions.note_client_tasks import note_foreign  # noqa: PLC0415 - imported here, because few clients run background commands themselves
+        from outlive.service.sessions.note_client_tasks import note_foreign  # noqa: PLC0415 - imported here, because it is rarely needed: few clients run background commands themselves
 
         closed = note_foreign(home, event.session, project, event.client, event.foreign, are_all=event.foreign_are_all)
         session_files.set_word(home, event.session, "foreign", "some" if event.foreign else "")
@@ -43,6 +43,6 @@ def note(home: Home, event: Event, project: str, put: Put) -> None:
         with SqliteLedger(home.ledger, utc_now()) as ledger:
             may_matter = SessionEdits(ledger).may_matter(first)
         if may_matter:
-            from outlive.service.sessions.lineage import note_edits  # noqa: PLC0415 - imported here, because usually no task runs
+            from outlive.service.sessions.lineage import note_edits  # noqa: PLC0415 - imported here, because it is rarely needed: usually no task runs
 
             note_edits(home, event.session, project, event.cwd, event.edits)

@@ -1,4 +1,4 @@
-"""The beginning of a session: the boundary is recorded and the hand-off is given."""
+"""The handler of a session's beginning, which replies with the hand-off."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def begin(home: Home, event: Event, project: str, put: Put) -> None:
-    """Record the boundary, and answer with the hand-off for the model."""
+    """Record that the session begins or continues, and reply with the hand-off."""
     session_files.forget(home, event.session)
     _offer_command(home.path)
     begun = SessionStart(
@@ -38,11 +38,11 @@ def begin(home: Home, event: Event, project: str, put: Put) -> None:
 
 
 def _hand_over(home: Home, event: Event, begun: SessionStart, put: Put) -> None:
-    from outlive.hooks.state.transcript import confirm_from_transcript  # noqa: PLC0415 - imported here, because most sessions need no hand-off
+    from outlive.hooks.state.transcript import confirm_from_transcript  # noqa: PLC0415 - imported here, because it is rarely needed: most sessions need no hand-off
     from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415
     from outlive.service.sessions.start import cross_boundary  # noqa: PLC0415
 
-    if event.source != "compact":  # after a compaction, the model may not know the notices in the transcript
+    if event.source != "compact":  # after a summary, the model may no longer know the notices in the transcript
         confirm_from_transcript(home, event, begun.project)
 
     def tell(_: object, handed: HandOff | None) -> None:
@@ -53,7 +53,7 @@ def _hand_over(home: Home, event: Event, begun: SessionStart, put: Put) -> None:
 
 
 def _offer_command(state: str) -> None:
-    """Extend PATH by the directory of `outlive`, in the file that Claude Code names."""
+    """Add the directory of `outlive` to PATH, in a file that Claude Code reads."""
     file, own = os.environ.get("CLAUDE_ENV_FILE"), state + "/bin"
     if not file or not os.path.exists(own + "/outlive"):
         return
@@ -64,4 +64,4 @@ def _offer_command(state: str) -> None:
         with open(file, "a", encoding="utf-8") as env:
             env.write(f'export PATH="$PATH":{quoted}\n')
     except OSError:
-        pass  # the command can still be called by its full path
+        pass  # PATH stays as it is, and the program can still be called by its full path

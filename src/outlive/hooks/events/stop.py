@@ -1,7 +1,7 @@
-"""The end of a turn: notices are delivered to the model and continue the turn.
+"""The handler of a turn's end, which delivers notices and so continues the turn.
 
-Only a headless session (without a person) waits here for its tasks, because a headless session ends with its turn. A
-hook continues a turn only as many times in a row as the client accepts.
+A headless session, which has no user, ends with its turn. Only for such a session, the handler waits until the tasks
+have ended. A hook can continue a turn only as many times in a row as the client accepts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def stop(home: Home, event: Event, project: str, put: Put) -> None:
-    """Deliver the session's notices. Write no answer if the session may stop."""
+    """Deliver the session's notices. Print nothing if the session may stop."""
     blocks = session_files.count(home, event.session, "blocks") if event.is_again else 0
     may_block = blocks < event.most_blocks
     is_asleep = may_block and event.is_headless and not event.waits_itself
@@ -43,7 +43,7 @@ def _sleep(home: Home, event: Event, project: str, put: Put) -> bool:
 
 
 def _deliver(home: Home, event: Event, project: str, put: Put, *, may_present: bool) -> bool:
-    """Confirm the notices presented earlier, and present new notices.
+    """Confirm the notices that were presented before, and present the new ones.
 
     Returns whether new notices were presented.
     """

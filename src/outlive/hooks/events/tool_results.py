@@ -1,7 +1,7 @@
 """The handler of the event between two requests to the model.
 
-It confirms the notices that the model has read, and presents new notices. It also reports background tasks of a client
-that are lost: commands whose client process has exited, and child sessions that the client cannot find any more.
+It confirms the notices that the model has read, and presents new ones. It also reports background commands whose client
+has exited, and child sessions that the client cannot find any more.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def deliver(home: Home, event: Event, project: str, put: Put) -> None:
-    """Deliver the session's notices as context for the model's next input."""
+    """Deliver the session's notices together with the model's next input."""
     with claim(home, event.session, project, is_turn=event.is_turn) as claimed:
         if claimed.owed is None:
             return
         lost = _lost_of(home, claimed.owed)
         if not claimed.tellings and not lost:
             return
-        from outlive.service.notices.compose import text_of  # noqa: PLC0415 - imported here, because usually there are no notices
+        from outlive.service.notices.compose import text_of  # noqa: PLC0415 - imported here, because it is rarely needed: usually there are no notices
 
         texts = [text_of(home, claimed.tellings, claimed.owed.session)] if claimed.tellings else []
         if lost:
@@ -39,12 +39,12 @@ def deliver(home: Home, event: Event, project: str, put: Put) -> None:
 
 
 def _put_with_lost(home: Home, texts: list[str], lost: list[ClientTask], put: Put) -> None:
-    """Answer with notices and with a report of the client's lost tasks.
+    """Reply with notices, and with a report of the client's lost background commands.
 
-    `texts` has the text of the notices. A client may call two hooks at once, for two tools. So this hook locks the
-    ledger for writing while it gives its answer. The report names only the lost tasks that no other hook has reported.
+    `texts` are the notices. A client may call two hooks at once, for two tools. So this hook locks the ledger for
+    writing while it replies. The report names only the commands that no other hook has reported.
     """
-    from outlive.service.notices.compose import lost_text_of  # noqa: PLC0415 - imported here, because few clients run tasks of their own
+    from outlive.service.notices.compose import lost_text_of  # noqa: PLC0415 - imported here, because it is rarely needed: few clients run tasks of their own
     from outlive.service.sessions.note_client_tasks import tell_lost, untold_among  # noqa: PLC0415
 
     with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
@@ -55,9 +55,9 @@ def _put_with_lost(home: Home, texts: list[str], lost: list[ClientTask], put: Pu
 
 
 def _lost_of(home: Home, owed: OwedBy) -> list[ClientTask]:
-    """Return the lost background tasks of clients.
+    """Return the background commands and child sessions of clients that are lost.
 
-    No client will report the end of a lost task.
+    The client will not report their end any more.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         return [one for one in abandoned_for(ledger, owed) if one.state == "lost"]

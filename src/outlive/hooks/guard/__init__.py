@@ -1,1 +1,1 @@
-"""Advice and warnings before a tool runs."""
+"""Advice and warnings that a hook gives before a tool runs."""

@@ -1,8 +1,8 @@
 """Advice before a tool call whose command may lose a session's background work.
 
-Each kind of advice is given once per session. With `--guard rewrite`, the hook replaces the command. If the client has
-permission rules, the hook replaces no command, because the client would apply the rules to our command and not to the
-model's command.
+Each kind of advice is given once per session. With `--guard rewrite`, the hook replaces the command. No command is
+replaced if the client has permission rules. The client would check the new command by these rules, and not the command
+that the model wrote.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TELL_NO_SESSION = ("gemini", "cursor")
 
 
 def advise(event: Event, guard: str, put: Put, held: str = "") -> None:
-    """Answer a tool call with a warning, with advice, or with a new command.
+    """Reply to a tool call with a warning, with advice, or with a new command.
 
     `held` is the warning about files that a task has changed, or an empty string.
     """
@@ -69,7 +69,7 @@ def advise(event: Event, guard: str, put: Put, held: str = "") -> None:
 
 
 def kinds_in(command: str, *, is_background: bool) -> list[str]:
-    """Return the kinds of advice that apply to a command."""
+    """Return the kinds of advice that a command needs."""
     found = ["background"] if is_background else []
     parts = pieces_within(command)
     programs = [program(part) for part in parts]
@@ -88,7 +88,7 @@ def kinds_in(command: str, *, is_background: bool) -> list[str]:
 
 
 def _kills_what_it_finds(programs: list[tuple[str, ...]]) -> bool:
-    """Return whether a command kills processes by name, as `kill $(pgrep node)` does."""
+    """Return whether a command kills processes by name, such as `kill $(pgrep node)`."""
     killers = [words for words in programs if words[:1] == ("kill",) or (words[:1] == ("xargs",) and "kill" in words)]
     finds = any(words[:1] in _names(_FINDERS) for words in programs)
     within = any(finder in word for words in killers for word in words for finder in _FINDERS)
@@ -106,12 +106,12 @@ def _seconds(words: tuple[str, ...]) -> float:
         try:
             total += float(number) * unit
         except ValueError:
-            total += SHORTEST_POLL_S  # for a variable, assume the shortest duration that gets advice
+            total += SHORTEST_POLL_S  # the duration is a variable, so assume the shortest one that needs advice
     return total
 
 
 def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
-    """Return the tool's input, changed so that Outlive runs the command.
+    """Return the tool's input, changed so that Outlive runs the command as a task.
 
     Returns None if the command must not be replaced.
     """
@@ -131,19 +131,19 @@ def rewritten(event: Event, found: list[str]) -> dict[str, object] | None:
     }
     about = event.tool_input.get("description")
     named = ["--description", quote(about)] if isinstance(about, str) and about else []
-    # The client's shell is bash, but `outlive run` would run the command text with sh. So the new command calls bash.
+    # The client runs commands with bash, but `outlive run` would run the text with sh. So the new command calls bash.
     return {**better, "command": " ".join(["outlive", "run", *named, "--", "bash", "-c", quote(text)])}
 
 
 def _without_detaching(command: str, *, is_background: bool) -> str | None:
-    """Return a command without `&`, `nohup` or `setsid`.
+    """Return a command without its `&`, `nohup` or `setsid`.
 
-    Returns None if the new command might behave differently.
+    Returns None if the command might then behave differently.
     """
     text, parts = command.strip(), pieces(command)
     if parts and parts[-1].is_background and text.endswith("&"):
         if any(part.ended_by not in _JOINTS for part in parts[:-1]):
-            return None  # in `a; b &`, the shell waits for `a`, but would not wait for a task that runs both
+            return None  # in `a; b &`, the shell waits for `a`. It would not wait for a task that runs both
         text = text[:-1].rstrip()
     elif not is_background:
         return None
@@ -157,7 +157,7 @@ def _without_detaching(command: str, *, is_background: bool) -> str | None:
 
 
 def _is_plainly_wrapped(text: str) -> bool:
-    """Return whether a command line has one command, run by a wrapper without options.
+    """Return whether a command line is one command after a wrapper without options.
 
     A wrapper is a program such as `nohup`, which runs the command in its arguments.
     """
@@ -183,9 +183,9 @@ def _has_rules(event: Event) -> bool:
 
 
 def _with_session(event: Event) -> dict[str, object] | None:
-    """Return the tool's input with a command that tells `outlive` the session's id.
+    """Return the tool's input with a command that sets the session's id for `outlive`.
 
-    Returns None if the command does not call `outlive`, or if the client already tells `outlive` the id.
+    Returns None if the command does not call `outlive`, or if the client sets the id itself.
     """
     if event.client not in _TELL_NO_SESSION or event.command is None:
         return None
@@ -195,9 +195,9 @@ def _with_session(event: Event) -> dict[str, object] | None:
 
 
 def _not_said_before(event: Event, found: list[str]) -> list[str]:
-    """Return the kinds of advice that this agent has not got yet.
+    """Return the kinds of advice that this agent has not received yet.
 
-    From now on, the returned kinds count as given to this agent.
+    The function also records that the agent receives them now.
     """
     if not found:
         return []

@@ -1,8 +1,7 @@
-"""A fast check whether a path may be in an open window, without the ledger.
+"""A fast check whether a task may have changed a path and not restored it.
 
-An open window is a set of files that a task has changed and not restored. The check reads the index of the module
-`left_paths`, which names the paths that ended tasks left changed. The check also reads the journals of running tasks.
-Each attempt of a task has a journal, which names the paths that the attempt changed.
+The check does not open the ledger. For tasks that have ended, it reads the index file of the module `left_paths`. For
+running tasks, it reads the files in which their keepers record each changed path.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.hooks.state.left_paths import LeftPathsIndex
 
-# The maximum number of bytes of all journals. If the journals are longer, every path counts as possibly changed.
+# The largest number of bytes to read of the records of running tasks. If the records are longer, every path counts as
+# possibly changed.
 _MOST_SEARCHED = 8 << 20
 # Characters that may stand before a path within a word (`--file=a`, `host:a`, `f=@a`), and characters that a shell
 # expands.
 _BEFORE_PATH = str.maketrans(dict.fromkeys("=:,@<>", "\0"))
 _EXPANDED = "$`*?[{"
-# Programs that only read files, and only the files that their arguments name. This is certain only for a command that
-# consists of letters, digits and `_PLAIN_SIGNS`, because other characters may have a special meaning in a shell or for
-# these programs.
+# Programs that only read files, and only those that their arguments name. This is certain only for a command of
+# letters, digits and `_PLAIN_SIGNS`. Other characters may have a special meaning for a shell or for these programs.
 PLAIN_READERS = frozenset(
     (
         *("basename", "cat", "cksum", "cmp", "date", "dirname", "echo", "head", "md5sum", "nl", "printf", "readlink"),
@@ -37,12 +36,12 @@ _PLAIN_SIGNS = frozenset(" ./,:%+|-_")
 
 
 class KnownWindows:
-    """The check of paths against the index and the journals of running tasks."""
+    """The paths that tasks may have changed, to check other paths against them."""
 
     def __init__(self, known: LeftPathsIndex, home: Home, own_task: str | None) -> None:
-        """Read the journals of running tasks.
+        """Read the records of the paths that running tasks have changed.
 
-        `own_task` is the task in which the client itself runs, or None. Its journal is not read.
+        `own_task` is the task in which the client itself runs, or None. Its record is not read.
         """
         self._known = known
         self._texts: list[bytes] = []
@@ -64,18 +63,21 @@ class KnownWindows:
                 self._texts.append(text)
 
     def may_concern(self, paths: Iterable[str]) -> bool:
-        """Return whether one of the paths may equal, contain or lie below a changed path."""
+        """Return whether a task may have changed one of the paths.
+
+        A change of a directory above or of a file below one of the paths counts, too.
+        """
         paths = list(paths)
         return self._known.may_concern(paths) or self.is_running_in(paths)
 
     def is_running_in(self, paths: Iterable[str]) -> bool:
         """Return whether a running task may have changed one of the paths.
 
-        A change of a path above or below one of the paths counts too.
+        A change of a directory above or of a file below one of the paths counts, too.
         """
         if not self._is_whole or not self._texts:
             return not self._is_whole
-        from outlive.observe.search_journal import as_written, names_any  # noqa: PLC0415 - imported here, because usually no running task has changed files
+        from outlive.observe.search_journal import as_written, names_any  # noqa: PLC0415 - imported here, because it is rarely needed: usually no running task has changed files
 
         wanted = list(map(as_written, paths))
         return any(names_any(text, wanted) for text in self._texts)
@@ -84,9 +86,9 @@ class KnownWindows:
 def named_in(command: str, directory: str) -> Iterator[str]:
     """Yield the paths that a command may name.
 
-    If a shell would expand a part of a path, the path is cut before this part.
+    If a shell would expand a part of a path, as in `src/*.py`, only the path before this part is yielded.
     """
-    from outlive.observe.shell.split_text import pieces_within  # noqa: PLC0415 - imported here, because the event of an edit has no command
+    from outlive.observe.shell.split_text import pieces_within  # noqa: PLC0415 - imported here, because only events with a shell command need it
 
     for piece in pieces_within(command):
         for word in piece.words:
@@ -98,7 +100,10 @@ def named_in(command: str, directory: str) -> Iterator[str]:
 
 
 def up_to_wild(word: str) -> str:
-    """Return a path up to the first component that a shell would expand."""
+    """Return the part of a path before the first component that a shell would expand.
+
+    For `src/*.py`, this is `src/`.
+    """
     end = min((at for sign in _EXPANDED if (at := word.find(sign)) >= 0), default=len(word))
     known = word[:end]
     if known == word:
@@ -107,17 +112,17 @@ def up_to_wild(word: str) -> str:
 
 
 def names_all_it_reads(command: str) -> bool:
-    """Return whether a command certainly uses only the paths in its arguments."""
+    """Return whether a command certainly reads only the files that its arguments name."""
     if not all(sign.isalnum() or sign in _PLAIN_SIGNS for sign in command):
         return False
-    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because the event of an edit has no command
+    from outlive.observe.shell.split_text import pieces_within, program  # noqa: PLC0415 - imported here, because only events with a shell command need it
 
     programs = [program(piece)[:1] for piece in pieces_within(command)]
     return all(words and words[0] in PLAIN_READERS for words in programs)
 
 
 def _read(path: str, most: int) -> bytes | None:
-    """Return the content of a journal, or None if it has more than `most` bytes."""
+    """Return the content of a file, or None if it has more than `most` bytes."""
     try:
         with open(path, "rb") as file:
             text = file.read(most + 1)

@@ -1,8 +1,8 @@
-"""The warning about a tool call that uses files in an open window.
+"""The warning before a tool call that uses files that a task has changed.
 
-A file is in an open window if a task has changed the file and not restored it. Outlive does not observe the background
-commands that a client runs itself. For these commands, the warning is based only on the text of the command. Usually
-there is no open window. An index shows whether there are open windows, so that the hook need not open the ledger.
+A warning is given if the task has not restored the files. An index file usually shows that there are none, so that the
+hook need not open the ledger. Outlive does not observe the background commands that a client itself runs. For them, the
+warning is based on the text of the command.
 """
 
 from __future__ import annotations
@@ -27,20 +27,23 @@ if TYPE_CHECKING:
     from outlive.service.effects.open_windows import OpenWindows
 
 _MOST = 3
-# The deadline of the hook when a warning is likely. The hook takes this long only on a busy machine. Clients wait for
-# the hook for five seconds.
+# The hook's deadline when a warning is likely. The hook needs so much time only on a busy machine. Clients wait five
+# seconds for the hook.
 _ANSWERING_S = 3.0
 
 
 def held(home: Home, event: Event, patience_s: float) -> str:
-    """Return the warning about the files that an event uses, or an empty string."""
+    """Return the warning about files that an event uses and a task has changed.
+
+    Return an empty string if there is no such file.
+    """
     stamp = stamp_of(home)
     if not has_ledger(home):
         return ""
     known = read_left_paths(home, stamp)
     if known is not None and not _may_concern(known, home, event):
         return ""
-    from outlive.ledger.connection import hurry  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
+    from outlive.ledger.connection import hurry  # noqa: PLC0415 - imported here, because it is rarely needed: usually no ended task has left a file changed
     from outlive.ledger.sqlite import SqliteLedger  # noqa: PLC0415
     from outlive.service.clock import utc_now  # noqa: PLC0415
     from outlive.service.effects.open_windows import MOST_COMPARED, OpenWindows  # noqa: PLC0415
@@ -54,8 +57,8 @@ def held(home: Home, event: Event, patience_s: float) -> str:
         if stamp and known is None and not takes_foreign:
             _index(home, ledger, stamp, windows)
             known = read_left_paths(home, stamp)
-            # Each write to the ledger makes the old index invalid. The new index may show that the event uses no
-            # changed file. Then the slow analysis below is not needed.
+            # Each write to the ledger makes the index file outdated, so a new one was just written. If it shows that
+            # the event uses no changed file, the slow analysis below is not needed.
             if known is not None and not _may_concern(known, home, event):
                 return ""
         if not takes_foreign and not windows.recorded and not any(_may_matter(home, task) for task in windows.replayed):
@@ -70,7 +73,7 @@ def held(home: Home, event: Event, patience_s: float) -> str:
 
 
 def _take_time() -> None:
-    """Extend the hook's deadline, because a late warning is better than none."""
+    """Extend the deadline of this hook. A late warning is better than none."""
     if 0 < signal.getitimer(signal.ITIMER_REAL)[0] < _ANSWERING_S:
         signal.setitimer(signal.ITIMER_REAL, _ANSWERING_S)
 
@@ -80,15 +83,15 @@ def _paths(event: Event) -> list[str]:
 
 
 def _may_concern(known: LeftPathsIndex, home: Home, event: Event) -> bool:
-    """Return whether the event may use a changed file that was not reported yet.
+    """Return whether the event may use a changed file, which needs the slow check.
 
-    Ended tasks change no further files. So a session gets the warning about their changes only once for commands that
-    may use any file of the project.
+    A command may also read files that it does not name. For such a command, the changes of ended tasks count only until
+    the session was warned of them, because ended tasks change no more files.
     """
     if known.is_empty and not known.running:
         return False
     from outlive.hooks.guard.known_windows import KnownWindows, named_in, names_all_it_reads  # noqa: PLC0415
-    from outlive.service.effects.resolve_links import places_on_the_way  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
+    from outlive.service.effects.resolve_links import places_on_the_way  # noqa: PLC0415 - imported here, because it is rarely needed: usually no ended task has left a file changed
 
     windows = KnownWindows(known, home, _own_task() if known.running else None)
     paths = _paths(event) if event.command is None else list(named_in(event.command, event.cwd))
@@ -104,17 +107,14 @@ def _may_concern(known: LeftPathsIndex, home: Home, event: Event) -> bool:
 
 
 def _own_task() -> str | None:
-    from outlive.service.tasks.launch_context import parent_of  # noqa: PLC0415 - imported here, because usually no task runs
+    from outlive.service.tasks.launch_context import parent_of  # noqa: PLC0415 - imported here, because it is rarely needed: usually no task runs
 
     return parent_of(os.environ)
 
 
 def _may_touch(windows: KnownWindows, event: Event) -> bool:
-    """Return whether a command may use a path that a task has changed.
-
-    This function reads only the text of the command.
-    """
-    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because usually no task has changed files
+    """Return whether a command's text names a path that a task may have changed."""
+    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because it is rarely needed: usually no task has changed files
     from outlive.hooks.guard.known_windows import up_to_wild  # noqa: PLC0415
     from outlive.service.effects.wanted_paths import read_command  # noqa: PLC0415
 
@@ -127,14 +127,15 @@ def _told(event: Event) -> str:
 
 
 def _index(home: Home, ledger: SqliteLedger, stamp: str, windows: OpenWindows) -> None:
-    """Write the index of changed paths.
+    """Write the index file of changed paths.
 
-    No index is written if the index and the journals together would not cover the changes of all tasks.
+    The index is not written if it could miss changes. This is the case if a task is running that may soon change
+    existing files, or if a task has ended whose changes are not in the ledger yet.
     """
     running = ledger.unsettled()
     if any(each.current.settled_at is not None for each in windows.replayed) or any(map(_may_take_away, running)):
         return
-    from outlive.hooks.state.left_paths import Running, write_left_paths  # noqa: PLC0415 - imported here, because usually the index exists already
+    from outlive.hooks.state.left_paths import Running, write_left_paths  # noqa: PLC0415 - imported here, because it is rarely needed: usually the index file exists already
     from outlive.ledger.left_open_paths import LeftOpenPaths  # noqa: PLC0415
 
     tasks = (
@@ -145,16 +146,16 @@ def _index(home: Home, ledger: SqliteLedger, stamp: str, windows: OpenWindows) -
 
 
 def _may_take_away(task: Task) -> bool:
-    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because usually no task runs
+    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because it is rarely needed: usually no task runs
 
     return may_take_away(" ".join(task.launch.argv))
 
 
 def _may_matter(home: Home, task: Task) -> bool:
-    """Return whether a task may have changed files, or may soon change existing files."""
+    """Return whether a task may have changed files, or may soon change existing ones."""
     if task.current.settled_at is None and _may_take_away(task):
         return True
-    from outlive.bundle.attempt import AttemptFiles  # noqa: PLC0415 - imported here, because usually no task runs
+    from outlive.bundle.attempt import AttemptFiles  # noqa: PLC0415 - imported here, because it is rarely needed: usually no task runs
     from outlive.observe.journal import is_bare  # noqa: PLC0415
 
     tries = (AttemptFiles(home.bundle(task.id), attempt.number) for attempt in task.attempts)
@@ -163,15 +164,15 @@ def _may_matter(home: Home, task: Task) -> bool:
 
 def _takes_foreign(ledger: SqliteLedger) -> bool:
     """Return whether a background command of a client may change existing files."""
-    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because the index usually shows that no file is in an open window
+    from outlive.domain.effects.predicted import may_take_away  # noqa: PLC0415 - imported here, because it is rarely needed: the index file usually shows that no task has left a file changed
     from outlive.ledger.client_tasks import ClientTasks  # noqa: PLC0415
 
     return any(map(may_take_away, ClientTasks(ledger).commands()))
 
 
 def _with_foreign(ledger: SqliteLedger, answer: Answer, event: Event) -> Answer:
-    """Extend the answer by clients' background commands that may change the files."""
-    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because background commands of clients rarely change existing files
+    """Add the client's background commands that may change the files to the answer."""
+    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because it is rarely needed: background commands of clients rarely change existing files
     from outlive.service.effects.guard import with_foreign_command, with_foreign_paths  # noqa: PLC0415
 
     if event.command is not None:
@@ -180,7 +181,7 @@ def _with_foreign(ledger: SqliteLedger, answer: Answer, event: Event) -> Answer:
 
 
 def _answer(home: Home, windows: OpenWindows, event: Event) -> Answer:
-    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because usually no task has changed files
+    from outlive.domain.tasks.command import from_shell_text  # noqa: PLC0415 - imported here, because it is rarely needed: usually no task has changed files
     from outlive.service.effects.guard import answer_for_command, answer_for_paths  # noqa: PLC0415
 
     if event.command is not None:
@@ -189,7 +190,7 @@ def _answer(home: Home, windows: OpenWindows, event: Event) -> Answer:
 
 
 def _news(home: Home, event: Event, answer: Answer) -> str:
-    """Return the warning about tasks that will soon change the event's files.
+    """Return the warning about tasks that will soon change the files of an event.
 
     A session gets this warning once for each task.
     """
@@ -206,7 +207,7 @@ def _news(home: Home, event: Event, answer: Answer) -> str:
 def _words(answer: Answer, directory: str) -> str:
     if answer.is_clear:
         return ""
-    from outlive.service.clock import utc_now  # noqa: PLC0415 - imported here, because usually there is no warning
+    from outlive.service.clock import utc_now  # noqa: PLC0415 - imported here, because it is rarely needed: usually there is no warning
     from outlive.service.effects.guard import answer_lines  # noqa: PLC0415
     from outlive.service.tasks.launch_context import project_of  # noqa: PLC0415
 

@@ -1,1 +1,1 @@
-"""Values that hooks store between two events, and fast checks for new notices."""
+"""Small files in which hooks store values, and fast checks for new notices."""

@@ -1,4 +1,7 @@
-"""A search of the transcript for compactions that the client does not report."""
+"""A check of the transcript for summaries that the client does not report.
+
+When a session's history becomes too long, the client replaces it by a summary.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _MOST_BYTES = 16 << 20
 
 
 def has_compressed(home: Home, event: Event) -> bool:
-    """Return whether a compaction has replaced the history since the last check."""
+    """Return whether the client has summarized the history since the last check."""
     mark = event.summary_mark
     if event.kind not in ("prompt", "results") or not event.transcript:
         return False
@@ -25,8 +28,8 @@ def has_compressed(home: Home, event: Event) -> bool:
         return False
     try:
         size, before = os.fstat(fd).st_size, session_files.word(home, event.session, "read")
-        # The line that marks a compaction may have been incomplete at the last check, because the client was writing
-        # it. So begin before the end of the part that was read then.
+        # At the last check, the client may have been writing the line that marks a summary. So begin a little before
+        # the end of the part that was read then.
         begin = max(int(before) - len(mark), size - _MOST_BYTES, 0) if before.isdigit() else size
         found = mark in os.pread(fd, size - begin, begin)
     except OSError:
@@ -39,6 +42,6 @@ def has_compressed(home: Home, event: Event) -> bool:
 
 
 def remember_answered(home: Home, event: Event) -> None:
-    """Remember that a hand-off followed every compaction in the transcript so far."""
+    """Remember that a hand-off was given after the newest summary in the transcript."""
     if event.transcript and os.path.isfile(event.transcript):
         session_files.set_count(home, event.session, "read", os.path.getsize(event.transcript))

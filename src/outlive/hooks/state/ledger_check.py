@@ -1,7 +1,8 @@
 """Checks of the ledger for events that do not open the ledger themselves.
 
-At the end of a session and before a compaction, a detached process does the work and cannot report an error to the
-client. Events of a sub-agent do not open the ledger either, because a sub-agent gets no notices.
+At the end of a session and before the history is summarized, a detached process does the work. It cannot report an
+error to the client, so the hook checks the ledger first. Events of a sub-agent do not open the ledger either, because a
+sub-agent gets no notices.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
 
-# The size of the smallest commit: a few pages of the log, and the log's index.
+# The size of the smallest write to the ledger: some pages in its write-ahead log, and the index of that log.
 _LEAST_ROOM = 64 << 10
 
 
 def has_ledger(home: Home) -> bool:
-    """Return whether the state directory has or had a ledger.
+    """Return whether there is a ledger in the state directory, or was one.
 
-    A deleted ledger counts too, because its tasks keep running. Raises `Unavailable` if the state directory cannot be
+    A deleted ledger counts, too, because its tasks keep running. Raises `Unavailable` if the state directory cannot be
     used.
     """
     try:
         os.lstat(home.ledger)
     except FileNotFoundError:
-        from outlive.ledger.completeness import had_ledger  # noqa: PLC0415 - imported here, because usually the ledger exists
+        from outlive.ledger.completeness import had_ledger  # noqa: PLC0415 - imported here, because it is rarely needed: usually the ledger exists
 
         return had_ledger(home.ledger)
     except OSError:
@@ -39,9 +40,9 @@ def has_ledger(home: Home) -> bool:
 
 
 def check_readable(home: Home, session: str, patience_s: float) -> None:
-    """Raise the error that a reader of the ledger would get.
+    """Raise the error that reading the ledger would raise.
 
-    If the ledger's stamp has not changed since the last check, do nothing.
+    If the ledger's files have not changed since the last check, this function does nothing.
     """
     stamp = stamp_of(home)
     if not has_ledger(home) or (stamp and session_files.word(home, session, "readable") == stamp):
@@ -52,23 +53,23 @@ def check_readable(home: Home, session: str, patience_s: float) -> None:
 
 
 def check_writable(home: Home, patience_s: float) -> None:
-    """Raise the error that a writer to the ledger would get."""
+    """Raise the error that writing to the ledger would raise."""
     _open(home, patience_s, is_written=True)
 
 
 def check_room(home: Home) -> None:
-    """Raise `DiskFull` if the disk of the state directory has no room for a commit."""
+    """Raise `DiskFull` if the state directory's disk has no space for a write."""
     try:
         disk = os.statvfs(home.path)
     except OSError:
         return
-    # The file system ramfs reports 0 blocks even if it is not full.
+    # The file system ramfs reports 0 blocks, even if it is not full.
     if disk.f_blocks and disk.f_bavail * disk.f_frsize < _LEAST_ROOM:
         raise DiskFull(f"the disk under {home.path} is full", "free some space; nothing that was recorded is lost")
 
 
 def _open(home: Home, patience_s: float, *, is_written: bool) -> None:
-    from outlive.ledger.connection import LedgerFile, hurry  # noqa: PLC0415 - imported here, because usually the stamp has not changed
+    from outlive.ledger.connection import LedgerFile, hurry  # noqa: PLC0415 - imported here, because it is rarely needed: usually the ledger is unchanged
     from outlive.service.clock import utc_now  # noqa: PLC0415
 
     hurry(patience_s)

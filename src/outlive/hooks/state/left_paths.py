@@ -1,9 +1,9 @@
-"""An index of the paths that ended tasks left changed.
+"""An index file of paths that tasks have changed and not restored at their end.
 
-Hooks read the index first, because this is faster than opening the ledger. The index contains the ledger's stamp, and
-is valid only as long as the ledger has this stamp. Paths are stored as hashes. If two paths have the same hash, a hook
-may read the ledger in vain, but misses no change. Hooks find the changes of running tasks in the journals of these
-tasks.
+Hooks read it first, because this is faster than opening the ledger. The index contains a stamp of the ledger's files,
+and is valid as long as they do not change. Paths are stored as hashes. If two paths have the same hash, a hook may open
+the ledger in vain, but it misses no change. The changes of running tasks are not in the index. The index only names
+these tasks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _MOST = 64 << 20
 class Running(Value):
     """A task that ran when the index was written.
 
-    Hooks read the journals of its attempts from number `first` to number `last`.
+    The keeper records changed paths in a file for each attempt. Hooks read these files for the attempts from number
+    `first` to number `last`.
     """
 
     task: str
@@ -35,12 +36,12 @@ class Running(Value):
 
 
 class LeftPathsIndex:
-    """The content of the index file."""
+    """The content of the index file of changed paths."""
 
     def __init__(self, hashes: memoryview, count: int, running: tuple[Running, ...]) -> None:
-        """Create the index.
+        """Create the content of an index file.
 
-        The first `count` hashes are hashes of changed paths. The other hashes are hashes of the directories above these
+        The first `count` hashes are those of changed paths. The other hashes are those of the directories above these
         paths.
         """
         self._hashes, self._left, self._around = hashes, hashes[:count], hashes[count:]
@@ -48,11 +49,8 @@ class LeftPathsIndex:
 
     @property
     def name(self) -> str:
-        """A checksum of the changed paths.
-
-        Changes of other data in the ledger do not change the checksum.
-        """
-        from binascii import crc32  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
+        """A checksum of the changed paths. Other changes of the ledger leave it the same."""
+        from binascii import crc32  # noqa: PLC0415 - imported here, because it is rarely needed: usually no ended task has left a file changed
 
         return str(crc32(self._hashes))
 
@@ -62,8 +60,11 @@ class LeftPathsIndex:
         return not len(self._left)
 
     def may_concern(self, paths: Iterable[str]) -> bool:
-        """Return whether one of the paths may equal, contain or lie below a changed path."""
-        from binascii import crc32  # noqa: PLC0415 - imported here, because usually no ended task has left changed files behind
+        """Return whether an ended task may have left one of the paths changed.
+
+        A change of a directory above or of a file below one of the paths counts, too.
+        """
+        from binascii import crc32  # noqa: PLC0415 - imported here, because it is rarely needed: usually no ended task has left a file changed
 
         for path in paths:
             names = os.fsencode(path).rstrip(b"/").split(b"/")
@@ -75,7 +76,7 @@ class LeftPathsIndex:
 
 
 def read_left_paths(home: Home, stamp: str) -> LeftPathsIndex | None:
-    """Return the index, or None if there is no index for this stamp of the ledger."""
+    """Return the content of the index file, or None if the ledger has changed since."""
     if not stamp:
         return None
     try:
@@ -98,11 +99,11 @@ def read_left_paths(home: Home, stamp: str) -> LeftPathsIndex | None:
 
 
 def write_left_paths(home: Home, stamp: str, paths: Iterable[bytes], running: Iterable[Running]) -> None:
-    """Write the index.
+    """Write the index file of changed paths.
 
-    `stamp` is the ledger's stamp, taken before the paths were read from the ledger.
+    `stamp` is the stamp of the ledger's files. It was taken before the paths were read from the ledger.
     """
-    from array import array  # noqa: PLC0415 - imported here, because usually the index exists already
+    from array import array  # noqa: PLC0415 - imported here, because it is rarely needed: usually the index file exists already
     from binascii import crc32  # noqa: PLC0415
 
     from outlive.bundle.atomic_file import write_whole  # noqa: PLC0415
@@ -121,7 +122,7 @@ def write_left_paths(home: Home, stamp: str, paths: Iterable[bytes], running: It
         make_place(home)
         write_whole(_path(home), content)
     except (OSError, Unavailable):
-        return  # without an index, the next hook reads the ledger
+        return  # without the index file, the next hook reads the ledger
 
 
 def _has(hashes: memoryview, wanted: int) -> bool:

@@ -1,4 +1,4 @@
-"""A fast check whether there are notices for a session. Usually there are none."""
+"""A fast check whether there are notices for a session."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
-    """Return which step a session needs next. Settle tasks whose keeper has died.
+    """Return what a session needs next, after a check of the keepers of running tasks.
 
     - `owed`: there are notices to present or to confirm now.
     - `running`: there are no such notices now, but tasks run, or presented notices wait for their confirmation.
     - `unbegun`: the session's beginning was not recorded, because the ledger was locked or Outlive was not yet
       installed.
-    - `nothing`: the session needs no step. If only a commit to the ledger can change this, later hooks need not open
-      the ledger until the next commit.
+    - `nothing`: the session needs no step. If only a write to the ledger can change this, later hooks need not open the
+      ledger until the next write.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, event.session, project)
@@ -43,14 +43,14 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
     if event.kind != "stop" and any(one.state == "lost" for one in abandoned):
         return "owed"
     if not found and not running:
-        # When another session ends, this session may become the recipient of its notices. When a command that a client
-        # left running ends, this session must be notified. Neither event changes the ledger's stamp, so the stamp is
-        # not remembered, and the next hook checks again.
+        # Two things can happen without a change of the ledger's files: another session ends, and this one gets its
+        # notices, or a background command of a client is lost, and this session must be notified. If either may happen,
+        # do not remember the stamp of the files, so that the next hook checks again.
         if owed is None or not (owed.may_grow or abandoned):
             unchanged.remember(home, event.session, stamp)
         return "nothing"
     if is_forsaken:
-        from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415 - imported here, because running tasks rarely lose their keeper
+        from outlive.keeper.spawn import launch_adopter  # noqa: PLC0415 - imported here, because it is needed only after a keeper was killed
         from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415
 
         reconcile(home, utc_now(), None, launch_adopter)
@@ -61,23 +61,22 @@ def find_pending(home: Home, event: Event, project: str, stamp: str) -> Seen:
 
 
 def _open_states(notices: Notices, owed: OwedBy) -> set[str]:
-    """Return the states of the open notices for a session.
+    """Return the states of a session's notices that are not closed yet.
 
-    All open notices that were presented to the session count too, because the hand-off also presents notices for
-    earlier sessions.
+    Notices of earlier sessions count, too, if the hand-off has presented them to this session.
     """
     found = notices.open_states(owed.origins, owed.tasks)
     return found | {notice.state for notice in notices.presented_to(owed.session.seq, 1)}
 
 
 def abandoned_for(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
-    """Return clients' background tasks that will end without a report by the client.
+    """Return the clients' background commands whose end no client will report.
 
-    These tasks are lost, or their client has exited. `owed` names the session that must be notified of these tasks.
+    They are lost, or their client has exited. `owed` names the session that must be notified.
     """
     if not ClientTasks(ledger).origins():
         return []
-    from outlive.service.sessions.note_client_tasks import abandoned_of  # noqa: PLC0415 - imported here, because few clients run background commands themselves
+    from outlive.service.sessions.note_client_tasks import abandoned_of  # noqa: PLC0415 - imported here, because it is rarely needed: few clients run background commands themselves
 
     return abandoned_of(ledger, owed)
 

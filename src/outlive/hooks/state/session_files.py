@@ -40,7 +40,10 @@ _KINDS = (
 
 
 def word(home: Home, session: str, kind: str) -> str:
-    """Return the stored string of a kind, such as `quiet`, or an empty string."""
+    """Return the string that was stored for a session under a name such as `quiet`.
+
+    Return an empty string if there is none.
+    """
     try:
         return read_small(_path(home, session, kind)).decode("ascii", "replace")
     except OSError:
@@ -48,7 +51,7 @@ def word(home: Home, session: str, kind: str) -> str:
 
 
 def set_word(home: Home, session: str, kind: str, text: str) -> None:
-    """Store a session's string of a kind. A failure to write is ignored."""
+    """Store a string for a session under a name. A failure to write is ignored."""
     try:
         try:
             fd = os.open(_path(home, session, kind), _FLAGS | os.O_TRUNC, 0o600)
@@ -62,7 +65,7 @@ def set_word(home: Home, session: str, kind: str, text: str) -> None:
 
 
 def listen(home: Home, session: str, kind: str) -> int | None:
-    """Empty the stored string of a kind, and return a descriptor.
+    """Empty a session's stored string, and return a descriptor that watches it.
 
     The descriptor becomes readable when a new string is stored. Returns None if the user has too few inotify instances.
     """
@@ -71,28 +74,28 @@ def listen(home: Home, session: str, kind: str) -> int | None:
 
 
 def replace(home: Home, session: str, kind: str) -> int | None:
-    """Store this process's id as the string of a kind, and return a descriptor.
+    """Store this process's id for a session, and return a descriptor that watches it.
 
-    Only the process whose id is stored does the work of this kind. The descriptor becomes readable when another process
-    stores its id. Returns None if the user has too few inotify instances.
+    Only the process whose id is stored may do the work that `kind` names. The descriptor becomes readable when another
+    process stores its id. Returns None if the user has too few inotify instances.
     """
     set_word(home, session, kind, str(os.getpid()))
     return watch_modifications(_path(home, session, kind))
 
 
 def count(home: Home, session: str, kind: str) -> int:
-    """Return the stored number of a kind, or 0 if there is none."""
+    """Return the number that was stored for a session under a name, or 0."""
     found = word(home, session, kind)
     return int(found) if found.isdigit() else 0
 
 
 def set_count(home: Home, session: str, kind: str, number: int) -> None:
-    """Store a session's number of a kind. A failure to write is ignored."""
+    """Store a number for a session under a name. A failure to write is ignored."""
     set_word(home, session, kind, str(number))
 
 
 def forget(home: Home, session: str) -> None:
-    """Delete all stored values of a session."""
+    """Delete all strings and numbers that hooks have stored for a session."""
     for kind in _KINDS:
         try:
             os.unlink(_path(home, session, kind))
@@ -101,11 +104,11 @@ def forget(home: Home, session: str) -> None:
 
 
 def watch(home: Home, session: str, client: int, departures: int) -> int | None:
-    """Wait until a session's previous watcher has ended, and become the new watcher.
+    """Wait until no other process watches the session, and then watch it in this one.
 
-    A watcher wakes the idle session. This process is the watcher as long as the returned descriptor stays open.
-    `client` is the process id of the client. Returns None if this client already has a watcher, or if `departures` (a
-    descriptor of `watch_departures`) becomes readable first.
+    A watching process wakes the idle session. It has this role as long as the returned descriptor stays open. `client`
+    is the process id of the client, and `departures` a descriptor that becomes readable when a process exits. Returns
+    None if another process already waits for the role for this client, or if `departures` becomes readable first.
     """
     make_place(home)
     fd = os.open(_path(home, session, "watch"), _FLAGS, 0o600)
@@ -116,13 +119,13 @@ def watch(home: Home, session: str, client: int, departures: int) -> int | None:
 
 
 def _is_only_one_of(client: int, fd: int) -> bool:
-    """Lock the byte of the file at the offset that equals the client's process id.
+    """Lock one byte of a file, at the offset that equals the client's process id.
 
-    Returns False if another watcher of this client has locked the byte.
+    Returns False if another process has locked it. That process watches the session for this client, or waits to do so.
     """
-    import struct  # noqa: PLC0415 - imported here, because only watchers need it
+    import struct  # noqa: PLC0415 - imported here, because only a process that watches a session needs it
 
-    # Without this lock, each turn of the client would add a process that waits to become the watcher.
+    # Without this lock, each turn of the client would start one more process that waits until it may watch the session.
     try:
         fcntl(fd, F_OFD_SETLK, struct.pack("hhqqi0q", F_WRLCK, os.SEEK_SET, client, 1, 0))
     except BlockingIOError:
@@ -131,9 +134,9 @@ def _is_only_one_of(client: int, fd: int) -> bool:
 
 
 def _wait_for_turn(fd: int, departures: int) -> bool:
-    """Wait until no other process is the watcher.
+    """Wait until no other process watches the session.
 
-    Returns False if the descriptor `departures` becomes readable first.
+    Returns False if the descriptor `departures` becomes readable first, because a process has exited.
     """
     try:
         flock(fd, LOCK_EX | LOCK_NB)
@@ -141,11 +144,11 @@ def _wait_for_turn(fd: int, departures: int) -> bool:
         pass
     else:
         return True
-    from select import POLLIN, poll  # noqa: PLC0415 - imported here, because only watchers need it
+    from select import POLLIN, poll  # noqa: PLC0415 - imported here, because only a process that watches a session needs it
     from threading import Thread  # noqa: PLC0415
 
-    # poll() cannot wait for a lock. So a thread waits for the lock, and then closes a pipe. The thread ends when the
-    # process exits.
+    # poll() cannot wait for a lock. So a thread waits for the lock and then closes a pipe, which poll() notices. The
+    # thread ends when this process exits.
     turn, ready = os.pipe()
 
     def take() -> None:

@@ -1,7 +1,7 @@
-"""The transcript as evidence: a notice whose id is in the transcript was received.
+"""The check of a transcript for notices: a notice whose id is in it was received.
 
-If a session was killed during a turn, it may have read notices without confirming them. Without this evidence, these
-notices would be presented again.
+If a session was killed during a turn, it may have read notices without confirming them. Without this check, they would
+be presented again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.hooks.event import Event
 
-# Only the end of the transcript is read, because the last notices are at the end and the session waits for this hook.
+# Only the end of the transcript is read. The newest notices are there, and the session waits for this hook.
 _LAST_BYTES = 4 << 20
 _MOST_NOTICES = 200
 
 
 def confirm_from_transcript(home: Home, event: Event, project: str) -> None:
-    """Acknowledge the presented notices that are in the session's transcript."""
+    """Acknowledge the presented notices whose ids are in the session's transcript."""
     if event.transcript is None and event.kept is None:
         return
     with SqliteLedger(home.ledger, utc_now()) as ledger:

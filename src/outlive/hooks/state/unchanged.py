@@ -1,7 +1,7 @@
-"""A stamp of the ledger's files, so that most hooks need not open the ledger.
+"""A stamp of the ledger's files, which shows whether the ledger has changed.
 
-Each ending is recorded with a commit, and each commit changes the stamp. So if the stamp has not changed, there is no
-new notice.
+Each end of a task is written to the ledger, and each write changes the stamp. So while the stamp is the same, there is
+no new notice, and a hook need not open the ledger.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from outlive.bundle.home import Home
 
-# Two commits within one tick of the file system's clock could leave the same stamp. So the stamp is empty if a file has
-# changed within this time.
+# The file system's clock has a coarse resolution, so two writes shortly after each other could give the same stamp. So
+# the stamp is empty if a file has changed within this time.
 _SETTLED_NS = 100_000_000
 
 
 def stamp_of(home: Home) -> str:
-    """Return the ledger's stamp.
+    """Return the stamp of the ledger's files.
 
-    The stamp is empty if there are no files, or if a file has just changed.
+    It is empty if there are no files, or if a file has just changed.
     """
     words, newest = [], 0
     for path in (home.ledger, home.ledger + "-wal", home.path + "/fingerprint"):
@@ -38,14 +38,15 @@ def stamp_of(home: Home) -> str:
 
 
 def is_quiet(home: Home, session: str, stamp: str) -> bool:
-    """Return whether a check at this stamp has found no notice for the session."""
+    """Return whether a check with this stamp of the ledger found no notice."""
     return bool(stamp) and session_files.word(home, session, "quiet") == stamp
 
 
 def remember(home: Home, session: str, stamp: str) -> None:
-    """Remember a stamp that was taken before a check that found no notices.
+    """Remember that a check with this stamp of the ledger found no notices.
 
-    The stamp is taken before the check, so that a commit during the check makes the stamp invalid.
+    The stamp was taken before the check. So if the ledger is written during the check, the remembered stamp is
+    outdated.
     """
     if stamp:
         session_files.set_word(home, session, "quiet", stamp)

@@ -1,1 +1,1 @@
-"""Waking of an idle session when a task has ended."""
+"""Functions that wake an idle session when one of its tasks has ended."""

@@ -1,9 +1,9 @@
-"""The message that wakes an idle session, and the hook that receives the message.
+"""The message that wakes an idle session, and the hook that receives it.
 
-Claude Code takes the message as a prompt from a socket, and Codex takes the message from its queue. The message
-contains no notice. The hook for the prompt claims the notices and adds them to the prompt. This hook also stores the
-message's nonce, so that the sender knows that the message has arrived. If the message is stale and no notice is left,
-the hook blocks the prompt.
+Claude Code reads the message from a socket, and Codex from its queue, as if it were a prompt. The message contains a
+random id but no notice. When the client handles the prompt, its hook adds the notices to it, and stores the id, so that
+the sender knows that the message has arrived. If the message arrives late and no notice is left, the hook blocks the
+prompt.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _PATIENCE_S = 5.0
 
 
 def message(mark: str) -> str:
-    """Return the message that wakes an idle session. `mark` is its nonce."""
+    """Return the message that wakes an idle session. `mark` is a random id for it."""
     return POKE + mark + _WORDS
 
 
 def poke(home: Home, session: str, environ: Mapping[str, str]) -> bool:
-    """Send a wake message to Claude Code. Return whether the message has arrived.
+    """Send a wake message to Claude Code, and return whether it has arrived.
 
-    The message has arrived when the client has called the hook for the prompt.
+    It has arrived when the client calls the hook for a prompt.
     """
-    from outlive.hooks.wake.wait_for_change import wait_until  # noqa: PLC0415 - imported here, because only watchers need it
+    from outlive.hooks.wake.wait_for_change import wait_until  # noqa: PLC0415 - imported here, because only a process that watches a session needs it
     from outlive.service.notices.compose import new_mark  # noqa: PLC0415
 
     path, mark = environ.get("CLAUDE_CODE_MESSAGING_SOCKET"), new_mark()
@@ -55,7 +55,10 @@ def poke(home: Home, session: str, environ: Mapping[str, str]) -> bool:
 
 
 def hear(home: Home, event: Event, put: Put, deliver: Callable[[Home, Event, Put], None]) -> None:
-    """Store the nonce of a wake message. Block a stale message if no notice is left."""
+    """Store the random id of a wake message that has arrived.
+
+    Block the prompt if the message arrives late and no notice is left.
+    """
     if not event.text.endswith(_WORDS):
         deliver(home, event, put)
         return
@@ -67,19 +70,19 @@ def hear(home: Home, event: Event, put: Put, deliver: Callable[[Home, Event, Put
         told.append(answer)
 
     deliver(home, event, tell)
-    # Store the nonce only after the notices are presented, because the sender exits when it sees the nonce. If notices
-    # were still open at this time, the next watcher would send another message for them.
+    # The sender exits when it sees the stored id. So store the id only after the notices are presented. Otherwise, the
+    # next process that watches the session would send another message for the same notices.
     session_files.set_word(home, event.session, "heard", mark)
-    # Block the prompt only if its message may be stale. The message is stale if the sender waited too long for the
-    # nonce and presented the notices itself, or if the client has kept the message in a queue. Otherwise another hook
-    # may be presenting the notices now.
+    # Block the prompt only if its message may be late. It is late if the sender gave up and presented the notices
+    # itself, or if it has waited in the client's queue. Otherwise, another hook may be presenting the notices at this
+    # time.
     is_stale = event.keeps_messages or session_files.word(home, event.session, "missed") == mark
     if not told and is_stale:
         put(Answer(block="outlive: this session has received the notices already"))
 
 
 def _send(path: str, token: str | None, text: str) -> bool:
-    import socket  # noqa: PLC0415 - imported here, because only watchers need it
+    import socket  # noqa: PLC0415 - imported here, because only a process that watches a session needs it
 
     message = {"type": "user", "message": {"role": "user", "content": text}}
     lines = [{"type": "auth", "token": token}, message] if token else [message]

@@ -1,4 +1,4 @@
-"""The watcher of an idle Codex session: a detached process that queues a message."""
+"""The wake-up of an idle Codex session: a detached process queues a message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATIENCE_S = 60
 
 
 def start_watcher(home: Home, event: Event, project: str) -> None:
-    """Start a detached watcher, which exits together with the client's process."""
+    """Start a detached process that wakes the session, and exits with the client."""
     detach(lambda: _watch(home, event, project))
 
 
@@ -28,8 +28,8 @@ def _watch(home: Home, event: Event, project: str) -> None:
 def _queue(event: Event) -> None:
     """Send a message to the session with `codex queue`.
 
-    This runs the same executable as the session's client process. The message contains no notice. If Codex is killed,
-    it handles the message later, when the notices may have been presented already.
+    The program is the same file that the session's client process runs. The message contains no notice. If Codex is
+    killed, it handles the message later, when the notices may have been presented already.
     """
     import subprocess  # noqa: PLC0415 - imported here, because only the detached process needs it
 

@@ -1,8 +1,8 @@
-"""The end of a headless session's turn: the hook waits for the session's tasks.
+"""The wait of a hook at the end of a headless session's turn.
 
-A headless client answers one prompt and exits after its turn, possibly before its tasks end. So the hook sleeps until
-no task runs. A hook that did not sleep could only refuse the end of the turn. Then the model would take one turn after
-another, although no task has ended.
+A headless client runs one prompt without a user and exits after its turn, possibly before its tasks end. So the hook
+sleeps until no task runs. A hook that did not sleep could only refuse the end of the turn. Then the model would take
+one turn after another, although no task has ended.
 """
 
 from __future__ import annotations
@@ -37,12 +37,15 @@ _SERVER_HEAD = "This session does not wait for a server."
 
 
 def sleep_and_tell(home: Home, event: Event, project: str, put: Put) -> bool:
-    """Sleep until no task of the session runs. Return whether endings were presented."""
+    """Sleep until no task of the session runs, and present the notices.
+
+    Returns whether notices were presented.
+    """
     ceiling_s = _ceiling_s(os.environ)
     pidfd = _open(event.process)
     if pidfd is None:
         return False
-    # The client expects no fast answer here, so remove the hook's deadline and its short limit for waits on locks.
+    # The client expects no fast reply here, so remove the hook's deadline and its short limit for waits on locks.
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     stop_hurrying()
     departures = watch_departures(
@@ -59,7 +62,7 @@ def sleep_and_tell(home: Home, event: Event, project: str, put: Put) -> bool:
     )
     with wait:
         for claimed in wait.claims(launch_adopter):
-            # If the client has exited, no model reads the answer, so the notices must not count as presented.
+            # If the client has exited, no model reads the reply, so the notices must not count as presented.
             if not has_departed(departures):
                 _present(home, claimed, _server_text(wait), put)
                 _remember_unawaited(home, event, wait)
@@ -73,14 +76,14 @@ def sleep_and_tell(home: Home, event: Event, project: str, put: Put) -> bool:
 
 
 def _present(home: Home, claimed: Claim, more: str, put: Put) -> None:
-    assert claimed.owed is not None  # noqa: S101 - a claim with notices always has a session
+    assert claimed.owed is not None  # noqa: S101 - if there are notices, there is a session to present them to
     text = text_of(home, claimed.tellings, claimed.owed.session)
     put(Answer(context=f"{text}\n\n{more}" if more else text))
     claimed.presented()
 
 
 def _remember_unawaited(home: Home, event: Event, wait: Gathering) -> None:
-    """Remember the tasks for which no later stop of this session waits.
+    """Remember the tasks for which later stops of this session do not wait.
 
     If the wait has reached its time limit, these are all tasks that still run. Otherwise, these are only the tasks that
     are servers.
@@ -92,7 +95,7 @@ def _remember_unawaited(home: Home, event: Event, wait: Gathering) -> None:
 
 
 def _server_text(wait: Gathering) -> str:
-    """Return the text about tasks that are servers, or an empty string."""
+    """Return a text about the running tasks that are servers, or an empty string."""
     if not wait.servers:
         return ""
     commands = {task.id: one_line(task.launch.command, 60) for task in wait.launched}
@@ -114,10 +117,10 @@ def _server_text(wait: Gathering) -> str:
 
 
 def _ceiling_s(environ: Mapping[str, str]) -> float:
-    """Return how many seconds a headless session waits at most.
+    """Return the most seconds that a headless session waits for its tasks.
 
-    0 means that the session does not wait. If the setting is wrong, the default applies and no error is raised. After
-    an error, the hook would give no answer, and the model would never read the endings.
+    0 means that it does not wait. A wrong setting raises no error, and the default is used. After an error, the hook
+    would not reply, and the model would never read how its tasks ended.
     """
     text = environ.get(CEILING, "").strip()
     if text in {"", "0"}:

@@ -11,15 +11,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The polling interval if the user has no inotify instance left.
+# The polling interval, which is used only if the user has no inotify instance left.
 _LOOK_MS = 100
 
 
 def wait_until(is_so: Callable[[], bool], changes: int | None, seconds: float) -> bool:
     """Wait until a condition is true. Return False if this takes more than `seconds`.
 
-    `changes` is an inotify descriptor. The condition is checked after each event of this descriptor. If `changes` is
-    None, the condition is polled.
+    The condition is checked after each event of the inotify descriptor `changes`. If `changes` is None, the condition
+    is polled.
     """
     waiting, until = poll(), time.monotonic() + seconds
     if changes is not None:

@@ -1,9 +1,9 @@
-"""The watcher that wakes an idle session when one of its tasks ends.
+"""The process that wakes an idle session when one of its tasks ends.
 
-If the hook exits with code 2, the client starts a turn with the hook's text as the reason. Each notice is claimed in
-the inbox before it is presented here, so that no other watcher or hook presents it too. The watcher ends when the
-client's process or the session ends. The watcher also ends when the other end of the client's stdin is closed, because
-otherwise Claude Code would wait half a minute for this hook before it exits.
+It is a hook that the client keeps running. If it exits with code 2, the client starts a turn with the text that the
+hook has printed. Before a notice is printed, it is reserved for this process, so that no other hook presents it too.
+The process exits when the client or the session has ended. It also exits when the client closes its input, because
+otherwise Claude Code would wait half a minute for this hook.
 """
 
 from __future__ import annotations
@@ -41,18 +41,21 @@ _LONGEST_BEGINNING_S = 5.0
 
 
 def wake(home: Home, event: Event, project: str, put: Put) -> None:
-    """Wake the session when one of its tasks ends. Return if no watcher is needed."""
+    """Wait until one of the session's tasks ends, and then wake the session.
+
+    Returns without waking it if no task runs, or if another process of this client already waits to do so.
+    """
     stop_hurrying()
     if event.woken_by == "hook":
         _wake_by_message(home, event, project, put)
-    # A nudge only asks the client for a turn, and the hooks of this turn claim the notices. This hook presents no
-    # notices, because the notices would count as presented even if the nudge led to no turn.
+    # With `nudge`, the text only makes the client start a turn, and the hooks of this turn present the notices. They
+    # are not presented here. They would count as presented even if the client started no turn.
     if event.woken_by == "nudge":
         when_owed(home, event, project, lambda: put(Answer(wake="a background task has ended")))
 
 
 def when_owed(home: Home, event: Event, project: str, nudge: Callable[[], None]) -> None:
-    """Call `nudge` once when there are notices for the session.
+    """Wait until there are notices for the session, and then call `nudge` once.
 
     This function does not present the notices.
     """
@@ -63,7 +66,7 @@ def when_owed(home: Home, event: Event, project: str, nudge: Callable[[], None])
 
 
 def _wake_by_message(home: Home, event: Event, project: str, put: Put) -> None:
-    """Send the session a message to wake it. If this fails, answer with the notices."""
+    """Send the session a message to wake it. If that fails, print the notices instead."""
     may_poke = event.client == "claude"
     for claimed in _claims(home, event, project):
         if may_poke:
@@ -78,7 +81,10 @@ def _wake_by_message(home: Home, event: Event, project: str, put: Put) -> None:
 
 
 def _claims(home: Home, event: Event, project: str) -> Iterator[Claim]:
-    """Yield claims of the session's notices while this process is its watcher."""
+    """Reserve the session's notices for this process, and yield each reservation.
+
+    This goes on as long as this is the process that may wake the session.
+    """
     if event.process is None:
         return
     try:
@@ -88,10 +94,11 @@ def _claims(home: Home, event: Event, project: str) -> Iterator[Claim]:
     departures = watch_departures(inputs=(open_input_of(event.process),), processes=(pidfd,))
     if event.source != "startup":
         _wait_until_begun(home, event, project)
-    # After a watcher gives up its role, it checks for running tasks again. A task may have been launched in between.
-    # The turn of this launch started a new watcher, but that watcher has exited if the role was not free yet.
+    # A task may be launched just before this process stops watching. Then no other process would watch for its end: the
+    # turn of the launch started one, but it has exited, because this one was still watching. So check for running tasks
+    # again.
     while not has_departed(departures) and _is_waited_for(home, event, project):
-        carry_in_own_process(home.path)  # the installation may be replaced during a long sleep
+        carry_in_own_process(home.path)  # during a long sleep, the installed version of Outlive may be replaced
         watch = session_files.watch(home, event.session, event.process, departures)
         if watch is None:
             return
@@ -99,14 +106,14 @@ def _claims(home: Home, event: Event, project: str) -> Iterator[Claim]:
             yield from follow_inbox(
                 home, event.session, project, launch_adopter, departures=departures, while_owed=True
             )
-        finally:  # a claim starts a turn, which may need a new watcher before this process exits
+        finally:  # waking starts a turn, and that turn starts a new process that must be able to watch
             os.close(watch)
 
 
 def _wait_until_begun(home: Home, event: Event, project: str) -> None:
-    """Wait until the hook for the session's beginning has recorded the boundary.
+    """Wait until another hook has recorded that the session begins.
 
-    A resumed session is idle at once. So the client starts that hook and this hook at the same time.
+    A resumed session is idle at once, so the client starts that hook and this one at the same time.
     """
     process, changes = mark(event.process), watch_modifications(home.path)
 
@@ -121,12 +128,12 @@ def _wait_until_begun(home: Home, event: Event, project: str) -> None:
 
 
 def _is_waited_for(home: Home, event: Event, project: str) -> bool:
-    """Return whether a notice that wakes the session is open or may still come."""
+    """Return whether there is a notice that wakes the session, or one may still come."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, event.session, project)
         if owed is None or owed.session.ended_at is not None:
             return False
-        # Claimed notices count too, because this watcher presents them if the process that claimed them exits without
-        # presenting them.
+        # Notices that another process has reserved count, too. If that process exits without presenting them, this one
+        # does it.
         untold = Notices(ledger).open_states(owed.origins, owed.tasks, "wake")
         return bool(untold) or owed.may_inherit or bool(awaited_by(ledger, owed))

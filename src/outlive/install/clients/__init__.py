@@ -1,1 +1,1 @@
-"""One module per agent client: its configuration files, and our entries in them."""
+"""One module per agent client: its configuration files and our entries in them."""

@@ -1,4 +1,4 @@
-"""Claude Code: hooks in the user's settings, a skill, and the MCP server."""
+"""Claude Code: Outlive's hooks, its skill and its MCP server in the user's files."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ if TYPE_CHECKING:
 
 NAME = "claude"
 _DAY_S = 86400
-# The tools for which the guard is called.
+# The tools before which Claude Code calls the hook that gives advice and warnings.
 _GUARDED = "Bash|Edit|MultiEdit|Write|NotebookEdit|Read|Grep|Glob"
 
 
 def directory(environ: Mapping[str, str]) -> str:
-    """Return the directory of the client's configuration."""
+    """Return the directory of Claude Code's configuration."""
     return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME", "/"), ".claude")
 
 
 def groups(guard: str) -> dict[str, list[dict[str, object]]]:
-    """Return our groups of hooks for each event of the client."""
+    """Return Outlive's hooks in the form of Claude Code's settings, by event."""
     waking = {**_hook("Wake", timeout=_DAY_S), "asyncRewake": True}
     found: dict[str, list[dict[str, object]]] = {
-        # A session that was resumed or cleared may be idle before its first turn, so it needs a watcher at once.
+        # A session that was resumed or cleared may be idle before its first turn. So the process that wakes an idle
+        # session is needed from the beginning.
         "SessionStart": [{"hooks": [waking, _hook("SessionStart", timeout=10)]}],
         "SessionEnd": [{"hooks": [_hook("SessionEnd", timeout=3)]}],
         "UserPromptSubmit": [{"hooks": [_hook("UserPromptSubmit", timeout=5)]}],
         "PostToolBatch": [{"hooks": [_hook("PostToolBatch", timeout=5)]}],
         "PreCompact": [{"hooks": [_hook("PreCompact", timeout=5)]}],
-        # In a headless session, this hook sleeps until no task runs. In other sessions, this hook answers at once.
+        # In a session without a user, this hook sleeps until no task runs. In other sessions, it replies at once.
         "Stop": [{"hooks": [waking, _hook("Stop", timeout=_DAY_S)]}],
     }
     if guard != "off":
@@ -49,12 +50,12 @@ def _hook(event: str, *more: str, timeout: int) -> dict[str, object]:
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the client's files that installing changes.
+    """Return the files of Claude Code that an installation changes.
 
-    `server` is the command of our MCP server, or None if the server is not to be added.
+    `server` is the command of Outlive's MCP server, or None if the server is not to be added.
     """
     top = directory(environ)
-    # Claude Code keeps the user's MCP servers in its state file and not in the settings.
+    # Claude Code reads the user's MCP servers from its state file, and not from the settings.
     memory = os.path.join(environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME", "/"), ".claude.json")
     return [
         Target(path=f"{top}/settings.json", add=lambda text: add_groups(text, groups(guard)), strip=strip_groups),
@@ -72,9 +73,9 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
 def with_server(
     text: str, words: Sequence[str] | None, under: tuple[str, ...] = ("mcpServers",), **more: object
 ) -> str:
-    """Add our MCP server to the text of a configuration file.
+    """Return the text of a configuration file, with Outlive's MCP server added.
 
-    The text is returned unchanged if `words` (the server's command) is None, or if another server has our name.
+    The text stays the same if `words` (the server's command) is None, or if another server is called `outlive`.
     """
     path = (*under, "outlive")
     if words is None or (text.strip() and jsonc.find(jsonc.parse(text), path) is not None):
@@ -83,19 +84,22 @@ def with_server(
 
 
 def why_no_server(text: str, path: str, words: Sequence[str] | None, under: tuple[str, ...] = ("mcpServers",)) -> str:
-    """Return a message if another MCP server has our name, or else an empty string."""
+    """Return a message if another MCP server is called `outlive`, or an empty string."""
     if words is None or not text.strip() or jsonc.find(jsonc.parse(text), (*under, "outlive")) is None:
         return ""
     return f"{path} has another MCP server named outlive, which is kept; Outlive's server is not added"
 
 
 def carry_server(there: str, text: str) -> str:
-    """Copy members that a user added to our MCP server's entry from `there` to `text`."""
+    """Copy what a user has added to the entry of Outlive's MCP server.
+
+    `there` is the text with the additions, and `text` the text to which they are copied.
+    """
     return jsonc.carry(there, text, ("mcpServers", "outlive"))
 
 
 def without_server(text: str, under: tuple[str, ...] = ("mcpServers",)) -> str:
-    """Remove our MCP server from the text of a configuration file."""
+    """Return the text of a configuration file without Outlive's MCP server."""
     node = jsonc.find_to_edit(text, (*under, "outlive")) if names_us(text) else None
     is_there = node is not None and _is_our_server(jsonc.value_of(text, node))
     shorter = jsonc.cut_key(text, (*under, "outlive")) if is_there else text
@@ -107,7 +111,7 @@ def _is_our_server(value: object) -> bool:
 
 
 def add_groups(text: str, wanted: Mapping[str, Sequence[object]]) -> str:
-    """Append our groups of hooks to the existing groups of each event."""
+    """Add Outlive's hooks behind the existing hooks of each event."""
     for event, ours in wanted.items():
         for group in ours:
             text = jsonc.append(text, ("hooks", event), group)
@@ -115,14 +119,14 @@ def add_groups(text: str, wanted: Mapping[str, Sequence[object]]) -> str:
 
 
 def strip_groups(text: str, client: str = NAME) -> str:
-    """Remove our hooks from all groups, and then groups and members that became empty."""
+    """Remove Outlive's hooks, and then lists and objects that became empty."""
     if not names_us(text):
         return text
     before = text
     hooks = jsonc.find_to_edit(text, ("hooks",))
     for event in [member.key for member in hooks.members] if hooks is not None else ():
         shorter = jsonc.cut(text, ("hooks", event), lambda group: _is_our_group(group, client))
-        # A group may have other programs' hooks next to our hooks, so remove only our hooks.
+        # A group may also contain hooks of other programs, so remove only Outlive's.
         groups_left = jsonc.find(jsonc.parse(shorter), ("hooks", event))
         for index in range(len(groups_left.members) if groups_left is not None else 0):
             shorter = jsonc.cut(shorter, ("hooks", event, index, "hooks"), lambda hook: is_our_hook(hook, client))
@@ -138,14 +142,14 @@ def _is_our_group(group: object, client: str) -> bool:
 
 
 def is_our_hook(hook: object, client: str) -> bool:
-    """Return whether this or an earlier version of Outlive wrote a hook's entry."""
+    """Return whether any version of Outlive wrote an entry in a list of hooks."""
     return is_ours(_words(hook), client)
 
 
 def _words(entry: object) -> list[object]:
     """Return the command of a hook or an MCP server, as a list of words.
 
-    The result is empty if the entry does not have the form that Outlive writes.
+    The list is empty if the entry does not have the form that Outlive writes.
     """
     args = entry.get("args", []) if isinstance(entry, dict) else None
     return [entry.get("command"), *args] if isinstance(entry, dict) and isinstance(args, list) else []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def targets(folder: str, guard: str) -> list[Target]:
-    """Return the files of the plugin's folder."""
+    """Return the files of the plugin's folder, with the texts to write."""
     about = {
         "name": "outlive",
         "version": version("outlive"),

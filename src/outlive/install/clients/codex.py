@@ -1,6 +1,7 @@
-"""Codex: hooks in their own file, their trust, a skill, and the MCP server.
+"""Codex: Outlive's hooks, the trust in them, its skill and its MCP server.
 
-Codex runs a hook only if Codex's configuration has the hash of the hook. `codex app-server` reports this hash.
+The hooks are in a file of their own. Codex runs a hook only if its configuration contains the hook's hash. `codex
+app-server` reports this hash.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _TIMEOUTS_S = {
     "UserPromptSubmit": 5,
     "PostToolUse": 5,
     "PreCompact": 5,
-    # In a headless session, this hook sleeps until no task runs. In other sessions, this hook answers at once.
+    # In a session without a user, this hook sleeps until no task runs. In other sessions, it replies at once.
     "Stop": 86_400,
 }
-# Codex passes few variables to MCP servers. Without the following variables, our server would use another state
-# directory than the shell, and would not know its session and the task that it runs in.
+# Codex passes only few environment variables to MCP servers. Without the following ones, Outlive's server would use
+# another state directory than the shell, and would know neither its session nor the task that it runs in.
 _PASSED_ON = (
     "OUTLIVE_HOME",
     "XDG_STATE_HOME",
@@ -45,19 +46,19 @@ _SERVER, _STATE = ("mcp_servers", "outlive"), ("hooks", "state")
 
 
 class Trusted(Value):
-    """The key of a hook in Codex, and the hash with which Codex trusts it."""
+    """Codex's name for a hook, and the hash by which Codex trusts the hook."""
 
     key: str
     hash: str
 
 
 def directory(environ: Mapping[str, str]) -> str:
-    """Return the directory of the client's configuration."""
+    """Return the directory of Codex's configuration."""
     return environ.get("CODEX_HOME") or os.path.join(environ.get("HOME", "/"), ".codex")
 
 
 def groups(guard: str) -> dict[str, list[dict[str, object]]]:
-    """Return our groups of hooks for each event of the client."""
+    """Return Outlive's hooks in the form of Codex's `hooks.json`, by event."""
     found: dict[str, list[dict[str, object]]] = {
         event: [{"hooks": [_hook(event, timeout=timeout)]}] for event, timeout in _TIMEOUTS_S.items()
     }
@@ -76,10 +77,10 @@ def targets(
     server: Sequence[str] | None,
     trust: Callable[[str, str], list[Trusted]] | None = None,
 ) -> list[Target]:
-    """Return the client's files that installing changes.
+    """Return the files of Codex that an installation changes.
 
-    `server` is the command of our MCP server, or None if the server is not to be added. `trust` is a function that
-    returns the keys and hashes of the hooks in a `hooks.json`. Without `trust`, the hooks stay untrusted.
+    `server` is the command of Outlive's MCP server, or None if the server is not to be added. `trust` is a function
+    that returns Codex's names and hashes for the hooks in a `hooks.json`. Without `trust`, the hooks stay untrusted.
     """
     top = directory(environ)
     config, hooks = f"{top}/config.toml", f"{top}/hooks.json"
@@ -88,8 +89,8 @@ def targets(
         toml_edit.parse(text)
         planned = edited(hooks, lambda there: add_groups(strip_groups(there, NAME), groups(guard)), read(hooks) or "")
         trusted = {each.key: each.hash for each in (trust(planned, hooks) if trust is not None else ())}
-        # A key names the position of a hook in `hooks.json`. An old entry with such a key belongs to a hook that had
-        # this position before, so remove the entry.
+        # Codex names a hook after its position in `hooks.json`. If there is an entry with such a name already, it
+        # belongs to a hook that had this position before. So remove it.
         text = toml_edit.without_tables(text, lambda names, _: names[:2] == _STATE and names[-1] in trusted)
         for key, value in trusted.items():
             text = toml_edit.with_table(text, toml_edit.header(*_STATE, key), {"trusted_hash": value})
@@ -104,13 +105,13 @@ def targets(
 
         def is_ours_here(names: tuple[str, ...], table: str) -> bool:
             if names[:2] == _STATE and len(names) == 3:
-                # If our hooks or our server are in the files, remove each entry whose key names no hook of another
-                # program. Our hooks have these positions, or had them before.
+                # If Outlive is in the files, remove each entry that names a position where no hook of another program
+                # is. Outlive's hooks are in these positions, or were there before.
                 return are_here and names[2].startswith(f"{hooks}:") and names[2] not in theirs
             return _is_our_server(names, table) or (has_server and names[:2] == _SERVER and len(names) > 2)
 
-        # Removing our hooks changes the positions of the user's hooks that follow. Rename the entries of these hooks,
-        # so that Codex still trusts them.
+        # Removing Outlive's hooks changes the positions of the user's hooks behind them. Rename the entries of these
+        # hooks, so that Codex still trusts them.
         places: dict[tuple[str, ...], tuple[str, ...]] = {
             (*_STATE, old): (*_STATE, new) for old, new in zip(theirs, moved, strict=True) if old != new
         }
@@ -140,7 +141,10 @@ def _with_server(text: str, words: Sequence[str]) -> str:
 
 
 def _carry_server(there: str, text: str) -> str:
-    """Copy settings that a user added to our server into the last table of `text`."""
+    """Copy the settings that a user has added to Outlive's server in the text `there`.
+
+    They are copied to the server's table in `text`.
+    """
     try:
         old, new = _server_in(there), _server_in(text)
     except UserError:
@@ -154,7 +158,7 @@ def _carry_server(there: str, text: str) -> str:
 
 
 def _why_no_server(text: str, path: str) -> str:
-    """Return why our server cannot be added, or an empty text if it can be added."""
+    """Return why Outlive's server cannot be added, or an empty string if it can."""
     if _server_in(text):
         return f"{path} has another MCP server named outlive, which is kept; Outlive's server is not added"
     try:
@@ -165,7 +169,10 @@ def _why_no_server(text: str, path: str) -> str:
 
 
 def _is_our_server(names: tuple[str, ...], table: str) -> bool:
-    """Return whether any version of Outlive wrote a table as our server's entry."""
+    """Return whether a TOML table is an entry that some version of Outlive wrote.
+
+    The entry is that of Outlive's MCP server.
+    """
     if names != _SERVER:
         return False
     try:
@@ -175,14 +182,17 @@ def _is_our_server(names: tuple[str, ...], table: str) -> bool:
 
 
 def _server_in(text: str) -> dict[str, object]:
-    """Return the settings of the MCP server with our name, or an empty dict."""
+    """Return the settings of the MCP server called `outlive`, or an empty dictionary."""
     servers = toml_edit.parse(text).get("mcp_servers")
     found = servers.get("outlive") if isinstance(servers, dict) else None
     return found if isinstance(found, dict) else {}
 
 
 def keys_of(path: str, text: str, *, are_ours: bool = True) -> list[str]:
-    """Return Codex's keys (path, event, position) of our hooks, or of all other hooks."""
+    """Return Codex's names of Outlive's hooks, or of all other hooks.
+
+    A name consists of the file's path, the event and the hook's position.
+    """
     from outlive.install.config import jsonc  # noqa: PLC0415 - imported here, because only installing and the doctor need it
 
     if not text.strip():

@@ -1,4 +1,7 @@
-"""The keys and hashes with which Codex trusts hooks, read from `codex app-server`."""
+"""Codex's names and hashes of hooks, which `codex app-server` reports.
+
+Codex trusts a hook only if its configuration contains the hook's hash.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,10 @@ _PATIENCE_S = 30
 
 
 def ask_codex(text: str, path: str) -> list[Trusted]:
-    """Return the keys and hashes of our hooks in a `hooks.json` of this text and path.
+    """Return Codex's names and hashes of Outlive's hooks in a `hooks.json`.
 
-    Codex runs with a temporary home directory and does not change the user's files. Raises `UserError` if Codex does
-    not answer.
+    `text` is the text of the file, and `path` its path. Codex runs with a temporary home directory and does not change
+    the user's files. Raises `UserError` if Codex does not report them.
     """
     program = shutil.which("codex")
     if program is None:
@@ -65,7 +68,7 @@ def _list_hooks(program: str, place: str) -> list[dict[str, Any]]:
         text=True,
     )
     try:
-        assert server.stdin is not None  # noqa: S101 - Popen was called with a pipe
+        assert server.stdin is not None  # noqa: S101 - Popen was called with a pipe, so this is not None
         assert server.stdout is not None  # noqa: S101
         for call in calls:
             server.stdin.write(to_json(call) + "\n")

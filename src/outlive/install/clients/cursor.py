@@ -1,4 +1,4 @@
-"""Cursor: hooks and the MCP server.
+"""Cursor: Outlive's hooks and its MCP server in the user's files.
 
 This module follows the documentation of Cursor, and was never tried with Cursor.
 """
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NAME = "cursor"
-# How many follow-up messages Cursor accepts in a row. The value is Cursor's default. The value is configured
-# explicitly, because a later Cursor may have another default.
+# How many messages in a row may continue a turn. This is Cursor's default, but it is written into the configuration, so
+# that another default of a later version has no effect.
 LOOP_LIMIT = 5
 _TIMEOUTS_S = {"sessionStart": 10, "sessionEnd": 5, "preCompact": 5, "subagentStart": 5}
 
 
 def directory(environ: Mapping[str, str]) -> str:
-    """Return the directory of the client's configuration."""
+    """Return the directory of Cursor's configuration."""
     return os.path.join(environ.get("HOME", "/"), ".cursor")
 
 
 def groups(guard: str) -> dict[str, list[dict[str, object]]]:
-    """Return our hooks by event.
+    """Return Outlive's hooks in the form of Cursor's configuration, by event.
 
-    Advice is given after a tool call, because the answer to a hook before the tool call does not reach the model.
+    Advice is given after a tool call, because the reply to a hook before the call does not reach the model.
     """
     found = {event: [_hook(event, timeout=timeout)] for event, timeout in _TIMEOUTS_S.items()}
     found["preToolUse"] = [_hook("preToolUse", "--guard", "off", timeout=5, matcher="Shell")]
@@ -47,9 +47,9 @@ def _hook(event: str, *more: str, **fields: object) -> dict[str, object]:
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the client's files that installing changes.
+    """Return the files of Cursor that an installation changes.
 
-    `server` is the command of our MCP server, or None if the server is not to be added.
+    `server` is the command of Outlive's MCP server, or None if the server is not to be added.
     """
     top = directory(environ)
     return [
@@ -72,7 +72,7 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
 
 
 def add_hooks(text: str, guard: str) -> str:
-    """Append our hooks to the existing hooks of each event."""
+    """Add Outlive's hooks behind the existing hooks of each event."""
     if not text.strip() or jsonc.find(jsonc.parse(text), ("version",)) is None:
         text = jsonc.set_member(text, ("version",), 1)
     for event, hooks in groups(guard).items():
@@ -82,7 +82,7 @@ def add_hooks(text: str, guard: str) -> str:
 
 
 def strip_hooks(text: str) -> str:
-    """Remove our hooks, and then lists and members that became empty."""
+    """Remove Outlive's hooks, and then lists and objects that became empty."""
     if not names_us(text):
         return text
     before = text
@@ -94,7 +94,7 @@ def strip_hooks(text: str) -> str:
 
 
 def without_our_version(text: str, before: str) -> str:
-    """Remove the `version` that we added, unless hooks of other programs may need it."""
+    """Remove the field `version` that Outlive added, unless other hooks may need it."""
     then, now = (_value(each) for each in (before, text))
     is_needed = now.get("hooks") not in (None, {}, then.get("hooks"))
     if "version" in then or now.get("version") != 1 or is_needed:

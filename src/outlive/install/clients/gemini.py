@@ -1,4 +1,7 @@
-"""Gemini CLI: hooks in the settings, which may have comments, and the MCP server."""
+"""Gemini CLI: Outlive's hooks and its MCP server in the user's settings.
+
+The settings may contain comments.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +24,21 @@ if TYPE_CHECKING:
 
 NAME = "gemini"
 _DAY_MS = 86_400_000
-# The tools for which the guard is called. Without `^` and `$`, a name would also match inside a longer name.
+# The tools before which Gemini CLI calls the hook that gives advice. Without `^` and `$`, a name would also match a
+# part of a longer name.
 _GUARDED = "^(run_shell_command|write_file|replace|read_file|grep_search|glob|list_directory)$"
 _EVENTS = ("SessionStart", "SessionEnd", "BeforeAgent", "AfterTool", "AfterAgent")
 
 
 def directory(environ: Mapping[str, str]) -> str:
-    """Return the directory of the client's configuration."""
+    """Return the directory of Gemini CLI's configuration."""
     return os.path.join(environ.get("GEMINI_CLI_HOME") or environ.get("HOME", "/"), ".gemini")
 
 
 def groups(guard: str) -> dict[str, list[dict[str, object]]]:
-    """Return our groups of hooks by event.
+    """Return Outlive's hooks in the form of Gemini CLI's settings, by event.
 
-    Advice is given after a tool call, because the answer to a hook before the tool call does not reach the model.
+    Advice is given after a tool call, because the reply to a hook before the call does not reach the model.
     """
     found = {event: [_group("*", event)] for event in _EVENTS}
     found["PreCompress"] = [_group("manual", "PreCompress")]
@@ -46,17 +50,17 @@ def groups(guard: str) -> dict[str, list[dict[str, object]]]:
 
 def _group(matcher: str, event: str, *more: str) -> dict[str, object]:
     command = hook_text(NAME, event, *more)
-    # In a headless session, the hook at the end of a turn sleeps until no task runs. In other sessions, this hook
-    # answers at once.
+    # In a session without a user, the hook at the end of a turn sleeps until no task runs. In other sessions, it
+    # replies at once.
     timeout = _DAY_MS if event == "AfterAgent" else 10_000
     hook = {"name": f"outlive {event}", "type": "command", "command": command, "timeout": timeout}
     return {"matcher": matcher, "hooks": [hook]}
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the client's files that installing changes.
+    """Return the files of Gemini CLI that an installation changes.
 
-    `server` is the command of our MCP server, or None if the server is not to be added.
+    `server` is the command of Outlive's MCP server, or None if the server is not to be added.
     """
     path = f"{directory(environ)}/settings.json"
     return [

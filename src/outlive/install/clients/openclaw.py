@@ -1,6 +1,6 @@
-"""OpenClaw: a plugin, its entry in the configuration, a skill, and the MCP server.
+"""OpenClaw: Outlive's plugin, its skill and its MCP server in the user's files.
 
-The configuration is JSON5. The plugin wakes sessions through the gateway, without a webhook or a token.
+The configuration is JSON5. The plugin wakes sessions through OpenClaw's gateway, without a webhook or a token.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NAME = "openclaw"
-# The events for which the plugin calls a hook.
+# The events at which the plugin calls a hook.
 EVENTS = (
     "session_start",
     "session_end",
@@ -38,22 +38,22 @@ _ENTRIES, _ALLOWED, _SERVERS = ("plugins", "entries"), ("plugins", "allow"), ("m
 
 
 def directory(environ: Mapping[str, str]) -> str:
-    """Return the directory of the client's configuration and plugins."""
+    """Return the directory of OpenClaw's configuration and plugins."""
     return environ.get("OPENCLAW_STATE_DIR") or os.path.join(environ.get("HOME", "/"), ".openclaw")
 
 
 def configuration(environ: Mapping[str, str]) -> str:
-    """Return the path of the client's configuration file."""
+    """Return the path of OpenClaw's configuration file."""
     return environ.get("OPENCLAW_CONFIG_PATH") or f"{directory(environ)}/openclaw.json"
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the client's files that installing changes.
+    """Return the files of OpenClaw that an installation changes.
 
-    `server` is the command of our MCP server, or None if the server is not to be added.
+    `server` is the command of Outlive's MCP server, or None if the server is not to be added.
     """
     top = directory(environ)
-    # OpenClaw does not pass its environment to the servers that it starts. So the entry of our server has the variables
+    # OpenClaw does not pass its environment to MCP servers. So the server's entry contains the environment variables
     # that determine the state directory.
     known = {name: environ[name] for name in ("OUTLIVE_HOME", "XDG_STATE_HOME") if environ.get(name)}
     more = {"env": known} if known else {}
@@ -71,17 +71,17 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
 
 
 def _shipped(folder: str, name: str) -> Target:
-    # Outlive recognises its own file by the first lines. These lines must stay the same in all versions of Outlive.
+    # Outlive recognizes its own files by their first lines. So these lines must be the same in all versions of Outlive.
     with open(f"{_SHIPPED}/{name}", encoding="utf-8") as file:
         text = file.read()
     return whole(f"{folder}/{name}", text, begins_like(text, 1 if name.endswith(".js") else 2))
 
 
 def add_plugin(text: str, guard: str) -> str:
-    """Enable the plugin, and add it to the list of allowed plugins if the list exists."""
+    """Enable Outlive's plugin, and allow it if there is a list of allowed plugins."""
     entry = {
         "enabled": True,
-        # Without this permission, OpenClaw does not call the plugin for the events of a turn.
+        # Without this permission, OpenClaw does not tell the plugin about the events of a turn.
         "hooks": {"allowConversationAccess": True},
         "config": {"command": program(), "guard": "off" if guard == "off" else "advise"},
     }
@@ -99,7 +99,7 @@ def _list(text: str, node: jsonc.Node) -> list[object]:
 
 
 def strip_plugin(text: str) -> str:
-    """Remove our plugin and MCP server, and then members that became empty."""
+    """Remove Outlive's plugin and MCP server, and then objects that became empty."""
     if not names_us(text):
         return text
     before = text
@@ -112,7 +112,7 @@ def strip_plugin(text: str) -> str:
 
 
 def is_our_entry(value: object) -> bool:
-    """Return whether Outlive wrote the entry of a plugin."""
+    """Return whether Outlive wrote the configuration entry of a plugin."""
     config = value.get("config") if isinstance(value, dict) else None
     command = config.get("command") if isinstance(config, dict) else None
     return isinstance(command, list) and command[1:2] == ["-I"] and "outlive" in " ".join(map(str, command))

@@ -1,4 +1,4 @@
-"""OpenCode: a plugin that calls our hooks, a skill, and the MCP server."""
+"""OpenCode: Outlive's plugin, its skill and its MCP server in the user's files."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _SCHEMA = "https://opencode.ai/config.json"
 _SOURCE = os.path.join(os.path.dirname(__file__), "opencode_plugin.js")
 _FIRST_WORDS = "// Outlive in OpenCode:"
 _COMMAND, _GUARD = "const COMMAND = ", "const GUARD = "
-# By default, OpenCode stops waiting for a tool after 30 s. One call of our `wait` tool may take longer.
+# By default, OpenCode waits 30 s for a tool. One call of the tool `wait` of Outlive may take longer.
 _TIMEOUT_MS = 60_000
 
 
 def directory(environ: Mapping[str, str]) -> str:
-    """Return the directory of the client's configuration."""
+    """Return the directory of OpenCode's configuration."""
     above = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME", "/"), ".config")
     return environ.get("OPENCODE_CONFIG_DIR") or os.path.join(above, "opencode")
 
 
 def plugin_path(environ: Mapping[str, str]) -> str:
-    """Return the path of our plugin."""
+    """Return the path of Outlive's plugin in OpenCode's configuration."""
     return f"{directory(environ)}/plugin/outlive.js"
 
 
 def plugin_text(guard: str) -> str:
-    """Return the text of the plugin, with the command that it calls."""
+    """Return the text of Outlive's plugin, which contains the command that it calls."""
     words = {_COMMAND: to_json(hook_words(NAME, "")[:-1]), _GUARD: to_json(guard)}
     with open(_SOURCE, encoding="utf-8") as file:
         lines = file.read().splitlines(keepends=True)
@@ -48,9 +48,9 @@ def plugin_text(guard: str) -> str:
 
 
 def plugin_words(text: str) -> list[str]:
-    """Return the command that our plugin calls, as read from the plugin's text.
+    """Return the command that Outlive's plugin calls, read from the plugin's text.
 
-    The result is empty if the text is not our plugin.
+    The result is empty if the text is not that of Outlive's plugin.
     """
     line = next((line for line in text.splitlines() if line.startswith(_COMMAND)), "")
     try:
@@ -61,18 +61,18 @@ def plugin_words(text: str) -> list[str]:
 
 
 def is_plugin(text: str) -> bool:
-    """Return whether a plugin's text was written by any version of Outlive."""
+    """Return whether a text is that of a plugin that some version of Outlive wrote."""
     return text.startswith(_FIRST_WORDS)
 
 
 def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None) -> list[Target]:
-    """Return the client's files that installing changes.
+    """Return the files of OpenCode that an installation changes.
 
-    `server` is the command of our MCP server, or None if the server is not to be added.
+    `server` is the command of Outlive's MCP server, or None if the server is not to be added.
     """
     top = directory(environ)
-    # OpenCode reads `opencode.json` and `opencode.jsonc`. The second file has precedence, and OpenCode creates it if
-    # neither file exists.
+    # OpenCode reads `opencode.json` and `opencode.jsonc`. If both have a setting, the second file decides. If there is
+    # neither file, OpenCode creates the second one.
     plain, commented = f"{top}/opencode.json", f"{top}/opencode.jsonc"
     chosen = plain if read(plain) is not None and read(commented) is None else commented
     return [
@@ -96,15 +96,15 @@ def targets(environ: Mapping[str, str], guard: str, server: Sequence[str] | None
 
 
 def _with_server(text: str, words: Sequence[str] | None) -> str:
-    """Add our MCP server to the text of a configuration file.
+    """Return the text of a configuration file, with Outlive's MCP server added.
 
-    The text is returned unchanged if `words` (the server's command) is None, or if another server has our name.
+    The text stays the same if `words` (the server's command) is None, or if another server is called `outlive`.
     """
     path = ("mcp", "outlive")
     if words is None or (text.strip() and jsonc.find(jsonc.parse(text), path) is not None):
         return text
     if not text.strip():
-        text = jsonc.set_member("", ("$schema",), _SCHEMA)  # otherwise OpenCode would add this member itself
+        text = jsonc.set_member("", ("$schema",), _SCHEMA)  # OpenCode would otherwise add this field later
     entry = {"type": "local", "command": list(words), "enabled": True, "timeout": _TIMEOUT_MS}
     return jsonc.set_member(text, path, entry)
 
@@ -115,9 +115,9 @@ def _without_server(text: str) -> str:
 
 
 def _without_our_schema(text: str, before: str) -> str:
-    """Remove the `$schema` that installing added, if the file has nothing else.
+    """Remove the field `$schema` that Outlive added, if the file has no other content.
 
-    In a file with entries of the user, `$schema` stays, because OpenCode would add it again.
+    In a file with entries of the user, it stays, because OpenCode would add it again.
     """
     is_ours = not before.strip() and jsonc.value_of(text, jsonc.parse(text)) == {"$schema": _SCHEMA}
     return jsonc.cut_key(text, ("$schema",)) if is_ours else text

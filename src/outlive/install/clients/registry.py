@@ -1,4 +1,4 @@
-"""The clients that Outlive can be installed into."""
+"""The list of the agent clients into which Outlive can be installed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLIENTS = {
 
 
 def chosen(name: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the named client, or for the name `auto` all clients that this user has."""
+    """Return the client with this name, or for `auto` all clients that this user has."""
     if name != "auto":
         return [name]
     found = present(environ)
@@ -36,7 +36,7 @@ def chosen(name: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def present(environ: Mapping[str, str]) -> list[str]:
-    """Return the clients with a configuration directory or a program on the PATH."""
+    """Return the clients that have a configuration directory or a program on the PATH."""
     return [
         each
         for each, module in CLIENTS.items()
@@ -45,7 +45,7 @@ def present(environ: Mapping[str, str]) -> list[str]:
 
 
 def targets_of(name: str, environ: Mapping[str, str], guard: str, *, is_trusted: bool) -> list[Target]:
-    """Return a client's files that installing and uninstalling Outlive change."""
+    """Return the files of a client that installing and uninstalling change."""
     if name == "codex":
         from outlive.install.clients.codex_trust import ask_codex  # noqa: PLC0415 - imported here, because only Codex needs it
 

@@ -1,4 +1,4 @@
-"""The skill that tells a client's model how to run long commands with Outlive."""
+"""The skill: a file that tells a client's model how to use Outlive."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ this session. Use instead of nohup, a trailing &, run_in_background, polling wit
 
 
 def skill_target(folder: str) -> Target:
-    """Return the target for the skill's file below `folder`."""
+    """Return the skill's file below `folder`, with the functions that edit it."""
     return whole(f"{folder}/skills/outlive/SKILL.md", skill_text(), is_skill)
 
 
 def skill_text() -> str:
-    """Return the text of the skill."""
+    """Return the text of the skill's file, with the path of the program `outlive`."""
     return _TEXT.format(instructions=INSTRUCTIONS, path=command_path())
 
 
 def is_skill(text: str) -> bool:
-    """Return whether a skill's text was written by any version of Outlive."""
+    """Return whether a text is that of a skill that some version of Outlive wrote."""
     return text.startswith("---\nname: outlive\n")

@@ -1,1 +1,1 @@
-"""Edits of configuration files that keep every other byte."""
+"""Changes of configuration files that leave all other bytes as they are."""

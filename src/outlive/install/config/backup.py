@@ -1,4 +1,4 @@
-"""Backups of configuration files in the state directory, restored byte for byte."""
+"""The former texts of changed configuration files, saved in the state directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLUGIN = "plugin-"
 
 
 class Before(Value):
-    """The text of a file before an installation, and the hash of the text afterwards."""
+    """The text of a file before an installation, and a hash of the text afterwards."""
 
     path: str
     text: str | None
@@ -35,7 +35,10 @@ def mark_of(text: str | None) -> str:
 
 
 def recall(home: Home, client: str) -> dict[str, Before]:
-    """Return the backups of a client's files by path. The dict may be empty."""
+    """Return the saved former texts of a client's files, by path.
+
+    The result is empty if none are saved.
+    """
     text = target_file.read(_path(home, client))
     kept = from_json(text) if text else []
     if not isinstance(kept, list):
@@ -47,9 +50,10 @@ def recall(home: Home, client: str) -> dict[str, Before]:
 
 
 def keep(home: Home, client: str, paths: Iterable[str], files: Iterable[Before]) -> None:
-    """Replace a client's backups of some paths. Keep its backups of other paths.
+    """Replace the saved former texts of some paths of a client.
 
-    A client has backups of other paths if Outlive is also installed into another configuration directory of the client.
+    Texts of other paths stay. There are some if Outlive is also installed into another configuration directory of the
+    client.
     """
     about = set(paths)
     files = [*(each for path, each in recall(home, client).items() if path not in about), *files]
@@ -61,14 +65,14 @@ def keep(home: Home, client: str, paths: Iterable[str], files: Iterable[Before])
 
 
 def is_anywhere(home: Home) -> bool:
-    """Return whether any client has backups."""
+    """Return whether the former text of any file of any client is saved."""
     return bool(_names(home))
 
 
 def plugins(home: Home) -> list[str]:
-    """Return the names of the backups of plugin folders.
+    """Return the names under which the former texts of plugin folders are saved.
 
-    A plugin folder may be anywhere, so its path is known only from its backup.
+    A plugin folder may be anywhere, so its path is known only from these records.
     """
     return sorted(name.removesuffix(".json") for name in _names(home) if name.startswith(PLUGIN))
 

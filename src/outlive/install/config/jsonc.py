@@ -1,7 +1,7 @@
-"""Edits of JSON with comments and of JSON5 that keep all other bytes of the file.
+"""Changes of JSON with comments and of JSON5 that leave all other bytes unchanged.
 
-The parser returns the positions of values, so that only parts of the text are replaced. Writing a whole file from its
-values would lose comments, order and spacing.
+The parser returns the positions of values, so that only parts of the text are replaced. Writing the whole file again
+would lose comments, order and spacing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Node(Value):
     start: int
     end: int
     members: tuple[Member, ...] = ()
-    """The entries of an object or an array. The entries of an array have an empty key."""
+    """The entries of an object or an array. In an array, the key of each entry is empty."""
 
 
 class Member(Value):
@@ -37,7 +37,10 @@ class Member(Value):
 
 
 def parse(text: str) -> Node:
-    """Return the tree of values in a text. Raise `UserError` if the text is not JSON."""
+    """Return the outermost JSON value of a text, with the values in it.
+
+    Raises `UserError` if the text is not JSON.
+    """
     reader = _Reader(text)
     reader.skip()
     try:
@@ -51,7 +54,7 @@ def parse(text: str) -> Node:
 
 
 def value_of(text: str, node: Node) -> object:
-    """Return the Python value of a node."""
+    """Return the Python value of a JSON value with its position."""
     if node.kind == "object":
         return {member.key: value_of(text, member.node) for member in node.members}
     if node.kind == "array":
@@ -60,9 +63,9 @@ def value_of(text: str, node: Node) -> object:
 
 
 def _scalar(text: str) -> object:
-    """Return the value of a string, number or literal.
+    """Return the Python value of a string, a number, true, false or null.
 
-    For some forms of JSON5, which Outlive never writes, the returned value is not exact.
+    For some forms of JSON5, which Outlive never writes, the value is not exact.
     """
     if text[:1] == "'":
         return text[1:-1]
@@ -73,7 +76,7 @@ def _scalar(text: str) -> object:
 
 
 def find(root: Node, path: Sequence[str | int]) -> Node | None:
-    """Return the node under a path, or None. Of duplicate keys, the last counts."""
+    """Return the value under a path of keys, or None. Of equal keys, the last counts."""
     node: Node | None = root
     for key in path:
         found = _with_key(node, key) if node is not None else []
@@ -86,9 +89,9 @@ def _with_key(node: Node, key: str | int) -> list[Member]:
 
 
 def find_to_edit(text: str, path: Sequence[str | int]) -> Node | None:
-    """Return the node under a path. Raise `UserError` if the path has a duplicate key.
+    """Return the value under a path of keys. Raise `UserError` if a key occurs twice.
 
-    Parsers use the last member with a key, but people often see only the first. An edit of either member could lose a
+    Parsers use the last member with a key, but people often see only the first. Changing one of them could lose a
     setting.
     """
     node: Node | None = parse(text)
@@ -104,19 +107,19 @@ def find_to_edit(text: str, path: Sequence[str | int]) -> Node | None:
 
 
 def append(text: str, path: Sequence[str], item: object) -> str:
-    """Append an item to the array under a path, and create missing objects and arrays."""
+    """Add an item to the array under a path, and create missing objects and arrays."""
     return _insert(text, path, [item], is_array=True)
 
 
 def set_member(text: str, path: Sequence[str], value: object) -> str:
-    """Add a member under a path that does not exist yet."""
+    """Add a field under a path that does not exist yet."""
     return _insert(text, path, value, is_array=False)
 
 
 def carry(there: str, text: str, path: Sequence[str]) -> str:
-    """Copy the members that the object at `path` lacks from another text.
+    """Copy fields of an object from another text, if the text lacks them.
 
-    `there` is the other text. Returns the changed `text`.
+    The object is at `path`, and `there` is the other text. Returns the changed `text`.
     """
     old, new = (find(parse(each), path) if each.strip(_SPACE) else None for each in (there, text))
     if old is None or new is None or old.kind != "object":
@@ -129,7 +132,7 @@ def carry(there: str, text: str, path: Sequence[str]) -> str:
 
 
 def cut(text: str, path: Sequence[str | int], is_ours: Callable[[object], bool]) -> str:
-    """Remove our entries from the object or array under a path."""
+    """Remove Outlive's entries from the object or array under a path."""
     while True:
         node = find_to_edit(text, path)
         members = node.members if node is not None else ()
@@ -140,15 +143,15 @@ def cut(text: str, path: Sequence[str | int], is_ours: Callable[[object], bool])
 
 
 def cut_key(text: str, path: Sequence[str]) -> str:
-    """Remove the member under a path. The member must exist."""
+    """Remove the field under a path. The field must exist."""
     find_to_edit(text, path)
     above = find(parse(text), path[:-1])
-    assert above is not None  # noqa: S101 - the caller has checked that the member exists
+    assert above is not None  # noqa: S101 - the caller has checked that the field exists
     return _cut_member(text, above.members, [each.key for each in above.members].index(path[-1]))
 
 
 def cut_empty(text: str, path: Sequence[str]) -> str:
-    """Remove the member under a path if it contains neither entries nor comments."""
+    """Remove the field under a path if it contains neither entries nor comments."""
     node = find_to_edit(text, path)
     if node is None or node.kind == "scalar" or text[node.start + 1 : node.end - 1].strip(_SPACE):
         return text
@@ -167,7 +170,7 @@ def _insert(text: str, path: Sequence[str], value: object, *, is_array: bool) ->
         if depth == len(path):
             if node.kind != "array" or not is_array:
                 raise UserError(f"{'.'.join(path)} has an unexpected value", "check the file; nothing was changed")
-            assert isinstance(value, list)  # noqa: S101 - `append`, which sets `is_array`, passes a list
+            assert isinstance(value, list)  # noqa: S101 - only the function `append` sets `is_array`, and it passes a list
             return _insert_entry(text, node, None, value[0])
         if node.kind != "object":
             raise UserError(
@@ -181,7 +184,7 @@ def _insert(text: str, path: Sequence[str], value: object, *, is_array: bool) ->
 
 
 def _insert_entry(text: str, node: Node, key: str | None, value: object) -> str:
-    """Insert an entry at the end of an object or array, formatted like other entries."""
+    """Insert an entry at the end of an object or array, in the layout of the others."""
     unit = _unit(text)
     outer = _indent_at(text, node.start)
     is_flat = bool(node.members) and "\n" not in text[node.start : node.end]
@@ -193,7 +196,7 @@ def _insert_entry(text: str, node: Node, key: str | None, value: object) -> str:
     written = written.replace("\n", newline)
     gap = " " if is_flat else newline + inner
     if not node.members:
-        # The brackets may contain a comment, which is kept.
+        # The object or array has no entries, but may contain a comment. Keep the comment.
         return text[: node.end - 1].rstrip(_SPACE) + gap + written + newline + outer + text[node.end - 1 :]
     after = node.members[-1].node.end
     comma = _comma_after(text, after)
@@ -201,13 +204,13 @@ def _insert_entry(text: str, node: Node, key: str | None, value: object) -> str:
         text, after = text[:after] + "," + text[after:], after + 1
     else:
         written, after = written + ",", comma + 1
-    # A comment at the end of a line belongs to the entry on that line, so insert after the comment.
+    # A comment behind an entry on the same line belongs to that entry. So insert after the comment.
     at = after if is_flat else _end_of_remark(text, after)
     return text[:at] + gap + written + text[at:]
 
 
 def _cut_member(text: str, members: Sequence[Member], index: int) -> str:
-    """Remove an entry, the blanks before the entry, and one separating comma."""
+    """Remove an entry with the blanks before it and one comma."""
     member = members[index]
     start, end = member.start, member.node.end
     while start > 0 and text[start - 1] in " \t\r\n":
@@ -217,19 +220,22 @@ def _cut_member(text: str, members: Sequence[Member], index: int) -> str:
         end = comma + 1
     elif index > 0:
         before = _comma_after(text, members[index - 1].node.end)
-        assert before is not None  # noqa: S101 - a comma separates two entries
+        assert before is not None  # noqa: S101 - there is always a comma between two entries
         text, start, end = text[:before] + text[before + 1 :], start - 1, end - 1
     rest = text[end:]
-    # If this was the only entry, remove the blanks between the brackets too.
+    # If there is no other entry, also remove the blanks between the brackets.
     if len(members) == 1 and text[start - 1 : start] in ("{", "["):
         return text[:start] + rest.lstrip(" \t\r\n")
-    # A `//` comment before the entry must not swallow the text that followed the entry.
+    # If a `//` comment stands before the entry, the text after the entry must not become a part of this comment.
     is_swallowed = "//" in text[text.rfind("\n", 0, start) + 1 : start] and not rest.lstrip(" \t\r").startswith("\n")
     return text[:start] + ("\n" if is_swallowed else "") + rest
 
 
 def _end_of_remark(text: str, at: int) -> int:
-    """Return the end of the line if only a comment follows `at`, or else `at`."""
+    """Return the end of the line if a comment follows the position `at`.
+
+    Otherwise return `at`.
+    """
     end = text.find("\n", at)
     end = len(text) if end < 0 else end
     rest = text[at:end].strip()
@@ -251,7 +257,10 @@ def _indent_at(text: str, at: int) -> str:
 
 
 def _unit(text: str) -> str:
-    """Return one step of the file's indentation, from its first indented line."""
+    """Return the indentation of the file's first indented line.
+
+    It is one step of the file's indentation.
+    """
     for line in text.splitlines():
         if line[:1] in (" ", "\t") and line.strip():
             return line[: len(line) - len(line.lstrip(" \t"))]
@@ -259,9 +268,9 @@ def _unit(text: str) -> str:
 
 
 def _written(value: object, indent: str, unit: str) -> str:
-    """Format a value as JSON in several lines.
+    """Return a value as JSON text in several lines.
 
-    A list without objects is put on one line.
+    A list without objects is written on one line.
     """
     inner = indent + unit
     if isinstance(value, dict) and value:
@@ -274,7 +283,7 @@ def _written(value: object, indent: str, unit: str) -> str:
 
 
 class _Reader:
-    """A parser that goes through a text, value by value."""
+    """A parser that reads a text from left to right, value by value."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -333,7 +342,7 @@ class _Reader:
                 self._expect(",")
 
     def _key(self) -> str:
-        """Read a key. In JSON5, a key may have no quotes."""
+        """Read the key of a field. In JSON5, a key may have no quotes."""
         start = self.at
         if self.text[start : start + 1] in ('"', "'"):
             return str(_scalar(self._string()))
@@ -358,5 +367,5 @@ class _Reader:
         self.at += 1
 
     def wrong(self) -> UserError:
-        line = self.text.count("\n", 0, self.at) + 1
+        line = self.text[: self.at].rstrip("\n").count("\n") + 1  # a text that ends too early is wrong in its last line
         return UserError(f"it is not valid JSON at line {line}", "correct the file first; nothing was changed")

@@ -1,4 +1,4 @@
-"""A file of a client's configuration: what installing adds, and how it is removed."""
+"""A file of a client's configuration: what installing adds, and how to remove it."""
 
 from __future__ import annotations
 
@@ -19,29 +19,34 @@ _LONGEST = 16 << 20
 class Target(Value):
     """A configuration file of a client, and the functions that edit its text.
 
-    An empty text means that there is no file.
+    If the file does not exist, its text is empty.
     """
 
     path: str
     add: Callable[[str], str]
-    """Adds our entries to a text that does not have them."""
+    """Adds Outlive's entries to a text that does not have them."""
     strip: Callable[[str], str]
-    """Removes our entries from a text. A text without our entries is returned unchanged."""
+    """Removes Outlive's entries from a text. A text without them is returned unchanged."""
     give_back: Callable[[str, str], str] = lambda text, _: text
-    """Removes other text that installing added. Gets the stripped text and the text from before the installation."""
-    is_nothing: Callable[[str], bool] = lambda text: not text
-    """Returns whether a stripped text has no content. A file with such a text is deleted if installing created it."""
-    left_out: Callable[[str], str] = lambda _: ""
-    """Returns a message that names the entries that cannot be added, and why. The message is empty if all can be added.
+    """Removes other text that installing added. The arguments are the text without Outlive's entries and the text
+    before the installation.
     """
+    is_nothing: Callable[[str], bool] = lambda text: not text
+    """Returns whether a text without Outlive's entries is empty otherwise. Then the file is deleted if installing
+    created it.
+    """
+    left_out: Callable[[str], str] = lambda _: ""
+    """Returns a message that names the entries that cannot be added, and why. It is empty if all can be added."""
     carry: Callable[[str, str], str] = lambda _, text: text
-    """Copies settings that a user has added to our entries from the current to the new text. Returns the new text."""
+    """Copies what a user has changed in Outlive's entries from the current text to the new text, and returns the new
+    text.
+    """
 
 
 def whole(path: str, text: str, is_ours: Callable[[str], bool]) -> Target:
-    """Return a target for a file that only Outlive writes.
+    """Return a description of a file that belongs to Outlive as a whole.
 
-    A file at this path that another program wrote is kept.
+    If another program wrote a file at this path, it is kept.
     """
 
     def add(there: str) -> str:
@@ -53,31 +58,34 @@ def whole(path: str, text: str, is_ours: Callable[[str], bool]) -> Target:
 
 
 def edited(path: str, edit: Callable[[str], str], text: str) -> str:
-    """Return an edited text. A `UserError` of the edit is raised with the file's name."""
+    """Return a text after `edit` has changed it.
+
+    A `UserError` in `edit` is raised again with the name of the file.
+    """
     try:
         return edit(text)
     except UserError as error:
         if error.message.startswith("/"):
-            raise  # the message already names the faulty file, which may not be `path`
+            raise  # the message already names the faulty file, which may be another one than `path`
         raise UserError(f"{path}: {error.message}", error.hint) from error
 
 
 def begins_like(text: str, lines: int) -> Callable[[str], bool]:
-    """Return a function that recognises files that any version of Outlive wrote.
+    """Return a function that recognizes a file that some version of Outlive wrote.
 
-    The function compares the first `lines` lines with those of `text`.
+    The function compares the first `lines` lines of the file with those of `text`.
     """
     known = "".join(text.splitlines(keepends=True)[:lines])
     return lambda there: there.startswith(known)
 
 
 def read(path: str) -> str | None:
-    """Return the text of a file with every byte kept, or None if there is no file.
+    """Return the text of a file with every byte, or None if there is no file.
 
     Raises `UserError` if the file cannot be read, is not a regular file, or is longer than 16 MB.
     """
     try:
-        # Without O_NONBLOCK, opening a pipe would wait for a writer.
+        # Without O_NONBLOCK, opening a named pipe would wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UserError(f"{path} is not a regular file", "replace it by a regular file; nothing was changed")
@@ -92,7 +100,7 @@ def read(path: str) -> str | None:
 
 
 def missing_directories(path: str) -> list[str]:
-    """Return the directories that must be created before the file can be written."""
+    """Return the directories that are missing above a file, from the top down."""
     found: list[str] = []
     above = os.path.dirname(os.path.realpath(path))
     while not os.path.isdir(above):
@@ -102,17 +110,17 @@ def missing_directories(path: str) -> list[str]:
 
 
 def is_writable(path: str) -> bool:
-    """Return whether the permissions allow writing a file at a path."""
+    """Return whether this user may write or create the file at a path."""
     missing = missing_directories(path)
     above = os.path.dirname(missing[0] if missing else os.path.realpath(path))
     return os.access(above, os.W_OK | os.X_OK)
 
 
 def write(path: str, text: str | None) -> None:
-    """Replace the text of a file atomically, and keep its mode. None removes the file.
+    """Replace the text of a file in one step, and keep its mode.
 
-    If the path is a symbolic link, its target is replaced, because people use such links to keep their configuration in
-    another place.
+    If the text is None, the file is removed. If the path is a symbolic link, the file behind it is replaced. People use
+    such links to store their configuration elsewhere.
     """
     real = os.path.realpath(path)
     if text is None:

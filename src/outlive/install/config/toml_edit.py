@@ -1,4 +1,4 @@
-"""TOML edits that add our tables at the end, remove our tables or rename tables."""
+"""Changes of TOML: they add Outlive's tables, remove them, or rename tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-# This pattern finds strings, comments, brackets and line breaks. Only these tokens decide where a statement ends, so
-# other text is skipped.
+# This pattern finds strings, comments, brackets and line breaks. Only they decide where a statement ends, so all other
+# text is skipped.
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"""+|' + r"'''.*?'''+|" + r'"(?:\\.|[^"\\\n])*"|' + r"'[^'\n]*'|" + r"#[^\n]*|[\[\]{}\n]",
     re.DOTALL,
@@ -30,12 +30,12 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def header(*names: str) -> str:
-    """Return the line that begins a table."""
+    """Return the line that begins a TOML table, such as `[mcp_servers.outlive]`."""
     return "[" + ".".join(map(_key, names)) + "]"
 
 
 def with_table(text: str, head: str, values: Mapping[str, object]) -> str:
-    """Add a table at the end. Raise `UserError` if the result would not be TOML."""
+    """Add a table at the end. Raise `UserError` if the result would not be valid TOML."""
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [head, *(f"{_key(name)} = {_written(value)}" for name, value in values.items())]
     gap = "" if not text else newline if text.endswith("\n") else newline * 2
@@ -49,7 +49,10 @@ def with_table(text: str, head: str, values: Mapping[str, object]) -> str:
 
 
 def without_tables(text: str, is_ours: Callable[[tuple[str, ...], str], bool]) -> str:
-    """Remove our tables and the blank line before each of them. Keep comments."""
+    """Remove the tables that `is_ours` selects, and a blank line before each of them.
+
+    Comments are kept.
+    """
     kept: list[str] = []
     for names, lines in tables(text):
         is_inside = is_ours(names, "".join(lines))
@@ -60,7 +63,7 @@ def without_tables(text: str, is_ours: Callable[[tuple[str, ...], str], bool]) -
 
 
 def renamed(text: str, names: Mapping[tuple[str, ...], tuple[str, ...]]) -> str:
-    """Rename tables. `names` maps each old name to its new name."""
+    """Return the text with tables renamed. `names` maps each old name to its new name."""
     kept: list[str] = []
     for old, lines in tables(text):
         if old in names:
@@ -70,7 +73,7 @@ def renamed(text: str, names: Mapping[tuple[str, ...], tuple[str, ...]]) -> str:
 
 
 def tables(text: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """Yield each table's name and lines. Lines before all tables have an empty name."""
+    """Yield each table's name and lines. Lines before the first table have no name."""
     names: tuple[str, ...] = ()
     lines: list[str] = []
     for line in _statements(text):
@@ -82,7 +85,7 @@ def tables(text: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Yield the lines of a text. A value in several lines is yielded as one line."""
+    """Yield the lines of a text. A value that takes several lines is yielded as one."""
     start = depth = 0
     for token in _TOKEN.finditer(text):
         found = token.group()
@@ -95,7 +98,10 @@ def _statements(text: str) -> Iterator[str]:
 
 
 def _names(line: str) -> tuple[str, ...]:
-    """Return the parts of a table's name, or an empty tuple for another line."""
+    """Return the parts of the name in a table's first line.
+
+    Return an empty tuple for any other line.
+    """
     try:
         found: object = parse(line)
     except UserError:
@@ -120,11 +126,14 @@ def _written(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
-        return str(value)  # numbers and dates
+        return str(value)  # numbers and dates look the same in Python and in TOML
     return _quoted(value)
 
 
 def _quoted(text: str) -> str:
-    """Return a TOML basic string. Unlike JSON, TOML has no escapes of surrogates."""
+    """Return a string with quotes, as TOML writes it.
+
+    JSON can escape half of a character (a surrogate), but TOML cannot.
+    """
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(letter if letter >= " " else f"\\u{ord(letter):04x}" for letter in escaped) + '"'

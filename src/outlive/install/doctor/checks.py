@@ -1,6 +1,6 @@
 """Checks of the installed hooks, with real tasks, clients and hook commands.
 
-A finding is "untried" if only a person in front of the client can check it.
+A check has the result "untried" if only a person in front of the client can do it.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ _WAKES = {
 }
 
 
-# On aarch64, the seccomp filter covers only 64-bit system calls. A 32-bit program causes no event, so a task's effects
-# cannot say that the program was not observed.
+# On aarch64, the kernel filter that reports system calls covers only 64-bit programs. A 32-bit program is not reported,
+# so Outlive cannot even say that a part of the task was not observed.
 _SAID_OF_ARM = ", except for 32-bit programs" if os.uname().machine == "aarch64" else ""
 
 
 class Finding(Value):
-    """The result of one check. `works` is None if the feature was not tried."""
+    """The result of one check. `works` is None if nothing was tried."""
 
     of: str
     what: str
@@ -71,12 +71,13 @@ class Finding(Value):
 
 
 class Canary:
-    """A test session in a temporary directory. The directory is removed at the end."""
+    """A test session in a temporary directory, which is removed at the end."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._place = tempfile.mkdtemp(prefix="outlive-doctor-")
         self._session = f"doctor-{os.urandom(6).hex()}"
-        # No hook may sleep here, even if the doctor runs inside a headless session.
+        # Some hooks sleep in a session without a user. The doctor may run inside such a session, but no hook may sleep
+        # here.
         own = {"OUTLIVE_SESSION": self._session, "CLAUDE_PROJECT_DIR": self._place, "OUTLIVE_HEADLESS_WAIT": "0"}
         self._environ = {**environ, **own}
         self._tasks: list[str] = []
@@ -92,7 +93,7 @@ class Canary:
         shutil.rmtree(self._place, ignore_errors=True)
 
     def look_here(self) -> Iterator[Finding]:
-        """Check whether a task runs, survives its launcher and is observed."""
+        """Check whether a task runs, outlives its launcher and has its changes observed."""
         task = self._launch("true")
         ended = self._task(task) if task else {}
         done = ended.get("state") == "succeeded"
@@ -119,7 +120,7 @@ class Canary:
     def look_at(self, client: str) -> Iterator[Finding]:
         """Check the hooks, the shell and the notices of one client.
 
-        A configuration that cannot be read is reported as a finding, so that the other clients are still checked.
+        A configuration that cannot be read gives a failed check, and the other clients are still checked.
         """
         try:
             yield from self._paths_of(client)
@@ -130,19 +131,19 @@ class Canary:
         hooks = installed_hooks(client, self._environ)
         if not hooks:
             hint = f"outlive install --client {client}" if client in present(self._environ) else ""
-            yield Finding(of=client, what="hooks", works=None, why="not installed", hint=hint)
+            yield Finding(of=client, what="hooks", works=None, why=f"Outlive is not installed in {client}", hint=hint)
             return
         called = self._is_called(client)
         yield called
         yield self._shell(client)
         for found in self._paths(client, hooks):
-            # A hook that the client does not call has no effect, even if its answer in this test is right.
+            # If the client does not call a hook, the hook has no effect, even if its reply in this test is correct.
             yield (
                 found if called.works is not False else found.but(works=False, why="the client does not call this hook")
             )
 
     def _is_called(self, client: str) -> Finding:
-        """Check whether the client calls our hooks, by starting it."""
+        """Check whether the client calls Outlive's hooks, by starting the client."""
         blocked = why_blocked(client, self._environ)
         untried = start_once(client, self._place, self._environ)
         listed: Any = from_json(self._outlive("session", "list", "--all", "--json").stdout or "{}")
@@ -158,7 +159,10 @@ class Canary:
         return Finding(of=client, what="hooks", works=False, why=why, hint=hint)
 
     def _shell(self, client: str) -> Finding:
-        """Check whether a task outlives the client's sandboxed shell that launched it."""
+        """Check whether a task outlives the client's shell that launched it.
+
+        The shell may run in a sandbox that kills its processes at the end.
+        """
         shell = shell_of(client, self._environ)
         if shell is None:
             return Finding(of=client, what="launch", works=True, why="no sandbox of the client's shell is known")
@@ -205,7 +209,10 @@ class Canary:
         yield _finding_of_report(client, "delivery", short, said, "the next tool results report the end of a task")
 
     def _gate(self, client: str, task: str, said: str) -> Finding:
-        """Check that the hook at a stop reports an ending, and has a long enough timeout."""
+        """Check the hook that is called when a session stops.
+
+        It must report a task that has ended, and must have a long enough timeout.
+        """
         found = _finding_of_report(client, "gate", task, said, "the end of a turn reports ended tasks")
         allowed_s = shortest_timeout_s(client, _STOPS[client], self._environ)
         if not found.works or allowed_s is None or client not in _SLEEPS_IN_HOOK or allowed_s >= _LONG_ENOUGH_S:
@@ -217,7 +224,7 @@ class Canary:
         )
 
     def _launch(self, text: str) -> str:
-        """Launch a task and return its id. If the command is `true`, wait for the end."""
+        """Launch a task and return its id. If the command is `true`, wait for its end."""
         done = self._outlive("run", "--session", self._session, "--retain", "1h", text)
         task = done.stdout.strip()
         fact, hint, *_ = (*done.stderr.splitlines(), "", "")
@@ -237,13 +244,16 @@ class Canary:
         return self._run([*program(), *words], "")
 
     def _call(self, hooks: Mapping[str, list[list[str]]], event: str, **fields: object) -> str:
-        """Call the hooks for an event, and return the text that a model would get."""
+        """Call the hooks for an event, and return the text that they give to the model."""
         payload = to_json({"session_id": self._session, "cwd": self._place, "hook_event_name": event, **fields})
         ours = [words for words in hooks.get(event, ()) if "Wake" not in words]
         return " ".join(context_of(self._run(words, payload).stdout) for words in ours)
 
     def _wake(self, hooks: Mapping[str, list[list[str]]], task: str) -> str:
-        """Run the watcher of an idle session, end a task, and return the watcher's text."""
+        """Test the hook that wakes an idle session, and return the text that it prints.
+
+        The hook is started, and then a task ends.
+        """
         ours = [words for words in (*hooks.get("Stop", ()), *hooks.get("Wake", ())) if "Wake" in words]
         if not ours:
             return ""
@@ -256,7 +266,7 @@ class Canary:
         except OSError:
             return ""
         try:
-            assert watcher.stdin is not None  # noqa: S101 - Popen was called with a pipe
+            assert watcher.stdin is not None  # noqa: S101 - Popen was called with a pipe, so this is not None
             watcher.stdin.write(to_json(payload))
             watcher.stdin.close()
             self._outlive("cancel", task)
@@ -285,7 +295,7 @@ class Canary:
 
 
 def check_settings(environ: Mapping[str, str], project: str) -> Finding:
-    """Check whether the user's settings file is read for tasks of a project."""
+    """Check whether the user's settings file can be read for tasks of a project."""
     finding = Finding(of="outlive", what="settings", works=True)
     try:
         found = read_agent_settings(environ, project)
@@ -299,7 +309,7 @@ def check_settings(environ: Mapping[str, str], project: str) -> Finding:
 
 
 def _lasting() -> Finding:
-    """Check whether tasks survive their launcher on this system."""
+    """Check whether this system lets tasks run on after their launcher has exited."""
     lasting = Finding(of="outlive", what="lasting", works=True, why="tasks outlive their launcher here")
     if (maker := killing_sandbox()) is not None:
         hint = "launch from outside of the sandbox, or allow `outlive` to run unsandboxed"

@@ -1,4 +1,4 @@
-"""The hook commands that a client's configuration has now."""
+"""The commands of Outlive's hooks, read from a client's configuration."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ if TYPE_CHECKING:
 _FILES = {"claude": "settings.json", "codex": "hooks.json", "gemini": "settings.json", "cursor": "hooks.json"}
 _TIMEOUT_UNITS_S = {"gemini": 0.001}
 _OPENCODE_EVENTS = ("chat.message", "tool.execute.after", "session.idle", "Wake")
-# The fields of a hook's answer that have text for the model. Claude Code and similar clients, our plugin in OpenClaw,
-# and Cursor use different fields.
+# The fields of a hook's reply that contain text for the model. Claude Code and similar clients, Outlive's plugin for
+# OpenClaw, and Cursor use different fields.
 _SAID = ("reason", "context", "block", "additional_context", "followup_message")
 _MANAGED = "/etc/claude-code/managed-settings.json"
 
 
 def installed_hooks(client: str, environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
-    """Return our hook commands by event, each as a list of words.
+    """Return the commands of Outlive's hooks by event, each as a list of words.
 
-    If a command is a single string, the returned words call `/bin/sh`, because the client also runs such a command with
-    a shell.
+    A command that is a single string is returned as a call of `/bin/sh`, because the client also uses a shell for it.
     """
     if client == opencode.NAME:
         words = opencode.plugin_words(read(opencode.plugin_path(environ)) or "")
@@ -44,7 +43,10 @@ def installed_hooks(client: str, environ: Mapping[str, str]) -> dict[str, list[l
 
 
 def shortest_timeout_s(client: str, event: str, environ: Mapping[str, str]) -> float | None:
-    """Return the shortest timeout of our hooks for an event, or None if none is set."""
+    """Return the shortest timeout of Outlive's hooks for an event.
+
+    Return None if no timeout is set.
+    """
     if client not in _FILES:
         return None
     unit = _TIMEOUT_UNITS_S.get(client, 1.0)
@@ -54,7 +56,7 @@ def shortest_timeout_s(client: str, event: str, environ: Mapping[str, str]) -> f
 
 
 def _our_entries(client: str, environ: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
-    """Yield the event, the entry and the command of each of our hooks in the file."""
+    """Yield the event, the configuration entry and the command of each Outlive hook."""
     hooks = _value(f"{CLIENTS[client].directory(environ)}/{_FILES[client]}", "hooks")
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for group in groups if isinstance(groups, list) else ():
@@ -65,7 +67,7 @@ def _our_entries(client: str, environ: Mapping[str, str]) -> Iterator[tuple[str,
 
 
 def _called_by_plugin(environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
-    """Return the commands that our plugin in OpenClaw calls, by event."""
+    """Return the commands that Outlive's OpenClaw plugin calls, by event."""
     entry = _value(openclaw.configuration(environ), "plugins", "entries", "outlive")
     if not isinstance(entry, dict) or not openclaw.is_our_entry(entry):
         return {}
@@ -74,7 +76,7 @@ def _called_by_plugin(environ: Mapping[str, str]) -> dict[str, list[list[str]]]:
 
 
 def why_blocked(client: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return why a client does not call our hooks, and what the user can do.
+    """Return why a client does not call Outlive's hooks, and what the user can do.
 
     Returns None if no reason is known.
     """
@@ -121,7 +123,7 @@ def _why_openclaw_loads_no_plugin(environ: Mapping[str, str]) -> tuple[str, str]
 
 
 def _value(path: str, *names: str) -> object:
-    """Return the JSON value under a path of names in a configuration file.
+    """Return the JSON value under a path of keys in a configuration file.
 
     Returns None if the file or the value does not exist.
     """
@@ -143,7 +145,7 @@ def _words(hook: object) -> list[str]:
 
 
 def context_of(answer: str) -> str:
-    """Return the text for the model in a hook's answer to any client."""
+    """Return the text for the model in a hook's reply, whatever the client is."""
     try:
         said = from_json(answer) if answer.strip() else {}
     except ValueError:

@@ -1,7 +1,7 @@
-"""A trial start of a client, to see whether it calls our hooks.
+"""A test start of a client, to see whether it calls Outlive's hooks.
 
-The client uses a local model server that refuses every request, so no data leaves the machine. The hooks at the
-beginning of a session run before the first request. Settings that disable hooks also apply to the trial start.
+The client is given a local model server that refuses every request, so no data leaves the machine. The hooks at the
+beginning of a session run before the first request. Settings that switch off hooks also apply to the test.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _ELSEWHERE = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_
 
 
 def start_once(client: str, place: str, environ: Mapping[str, str]) -> str | None:
-    """Start a client and wait for its end.
+    """Start a client, and wait until it has exited.
 
-    Returns why the client could not be tried, or None if it was started and ended.
+    Returns why that was not possible, or None if the client was started and has exited.
     """
     program = shutil.which(client, path=environ.get("PATH"))
     if client == "cursor":
@@ -97,7 +97,10 @@ def _call(client: str, url: str, place: str, aside: str, environ: Mapping[str, s
 
 
 def _call_opencode(url: str, aside: str, environ: Mapping[str, str]) -> Start:
-    """Return how to start OpenCode with its sessions in the directory `aside`."""
+    """Return the arguments and variables that start OpenCode for one prompt.
+
+    The session's data goes to the directory `aside`, so that the user's sessions stay unchanged.
+    """
     model = f"{_PROVIDER}/none"
     provider = {
         "npm": "@ai-sdk/openai-compatible",
@@ -115,7 +118,7 @@ def _call_opencode(url: str, aside: str, environ: Mapping[str, str]) -> Start:
         "OPENCODE_CONFIG_CONTENT": to_json(told),
         "XDG_DATA_HOME": f"{aside}/data",
         "XDG_STATE_HOME": f"{aside}/state",
-        "OUTLIVE_HOME": os.path.dirname(locate(environ)),  # not the default, which depends on XDG_STATE_HOME
+        "OUTLIVE_HOME": os.path.dirname(locate(environ)),  # the default would change with XDG_STATE_HOME
         **{
             f"OPENCODE_DISABLE_{what}": "1"
             for what in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
@@ -124,7 +127,10 @@ def _call_opencode(url: str, aside: str, environ: Mapping[str, str]) -> Start:
 
 
 def _call_openclaw(url: str, place: str, aside: str, environ: Mapping[str, str]) -> Start:
-    """Return how to start OpenClaw with its data in `aside` and without its gateway."""
+    """Return the arguments and variables that start OpenClaw for one prompt.
+
+    Its data goes to the directory `aside`, and its gateway is not used.
+    """
     text = read(openclaw.configuration(environ)) or "{}"
     node = jsonc.find(jsonc.parse(text), ("plugins",))
     given = jsonc.value_of(text, node) if node is not None else None
@@ -162,8 +168,8 @@ def _call_openclaw(url: str, place: str, aside: str, environ: Mapping[str, str])
 def shell_of(client: str, environ: Mapping[str, str]) -> list[str] | str | None:
     """Return how a client's shell is sandboxed, or None if no sandbox is known.
 
-    For Codex, the result is the beginning of a command line. For other clients, the result names the setting that
-    enables the sandbox.
+    For Codex, the result is the beginning of a command line. For other clients, the result is the name of the setting
+    that enables the sandbox.
     """
     if client in _SHELLS_ARE_FREE:
         return None
@@ -188,7 +194,7 @@ def shell_of(client: str, environ: Mapping[str, str]) -> list[str] | str | None:
 
 
 class _RefusingModel:
-    """A model server on loopback that refuses every request."""
+    """A model server on the loopback interface that refuses every request."""
 
     def __enter__(self) -> Self:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _RefusingHandler)
@@ -204,7 +210,7 @@ class _RefusingModel:
 
 class _RefusingHandler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
-        """Refuse a request with an error after which clients do not retry."""
+        """Refuse a request, with an error after which clients do not try again."""
         content = to_json({"type": "error", "error": {"type": "invalid_request_error", "message": "no model"}})
         self.send_response(400)
         self.send_header("Content-Type", "application/json")
@@ -213,4 +219,4 @@ class _RefusingHandler(BaseHTTPRequestHandler):
         self.wfile.write(content.encode("ascii"))
 
     def log_message(self, *_: object) -> None:
-        """Log nothing on stderr."""
+        """Do nothing. Otherwise each request would be logged on stderr."""

@@ -1,4 +1,4 @@
-"""Checks for `outlive doctor` whether this system ends tasks or leaves zombies."""
+"""Checks for `outlive doctor`: whether this system ends tasks or leaves zombies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST_REAPING_S = 2.0
 
 
 def is_wsl(version: bytes | None = None) -> bool:
-    """Return whether this Linux runs in WSL, according to `/proc/version`."""
+    """Return whether this system is Linux in WSL, according to `/proc/version`."""
     try:
         return b"microsoft" in (read_small("/proc/version") if version is None else version).lower()
     except OSError:
@@ -20,21 +20,24 @@ def is_wsl(version: bytes | None = None) -> bool:
 
 
 def init_that_reaps_nothing() -> str | None:
-    """Return the name of process 1 if it does not reap orphans.
+    """Return the name of process 1 if it never collects exited child processes.
 
-    Returns None if a test orphan is reaped, or if a subreaper adopts it.
+    Such processes stay as zombies. Returns None if process 1 collects them, or if another process adopts orphans.
     """
     orphan = _leave_orphan()
     until = time.monotonic() + _LONGEST_REAPING_S
     while (fields := stat_fields(orphan)) is not None and time.monotonic() < until:
         if fields[0] == b"Z" and fields[1] not in (b"1", str(os.getpid()).encode("ascii")):
-            return None  # a subreaper between process 1 and this process has adopted the orphan
+            return None  # another process than process 1 has adopted the orphan
         time.sleep(0.01)
     return None if fields is None else name_of(1)
 
 
 def _leave_orphan() -> int:
-    """Make an orphan process that ends at once, and return its process id."""
+    """Start a process whose parent exits, and return its process id.
+
+    The process exits at once.
+    """
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

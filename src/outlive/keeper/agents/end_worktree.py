@@ -38,7 +38,7 @@ def end_worktree(plan: Plan, settlement: Settlement) -> Settlement:
 
 
 def is_in_use(home: Home, launch: Launch) -> bool:
-    """Return whether another unended task has the worktree of an agent.
+    """Return whether another running or waiting task uses the agent's worktree.
 
     Two tasks have one worktree if one of them continues the session of the other. Returns True if the ledger cannot be
     read, because the worktree may then be in use.

@@ -31,7 +31,7 @@ _LONGEST_PAUSE_S = 3600.0
 
 
 def begin_next(plan: Plan, files: AttemptFiles, result: AgentResult, row: Attempt) -> Attempt:
-    """Write the files of an agent's next attempt. Return the row of this attempt.
+    """Write the files of an agent's next attempt. Return its row for the ledger.
 
     `result` is the result of the failed attempt. If the same model is tried again, the next attempt waits for as long
     as the provider asked for, but at most one hour. The limits of the task apply to all its attempts together. So the
@@ -60,9 +60,10 @@ def trace_next_attempt(
     *,
     cause: Literal["automatic", "retry"],
 ) -> None:
-    """Write to the trace which client and model the next attempt has, and why.
+    """Log which client and model the next attempt has, and why.
 
-    `result` is the result of the previous attempt.
+    The log is the debugging log of the session, which is called the trace. `result` is the result of the previous
+    attempt.
     """
     trace_decision(
         files.bundle,
@@ -106,13 +107,14 @@ def has_forgotten_session(files: AttemptFiles, result: AgentResult) -> bool:
 def first_start(request: AgentRequest) -> AgentStart:
     """Return the client, the model and the session of the first attempt.
 
-    The attempt uses the first candidate, in a new session or in the session that the user resumes.
+    The client and the model are the first ones that the request names. The session is new, or the one that the user
+    resumes.
     """
     return _begun_anew(request, request.candidates[0])
 
 
 def _begun_anew(request: AgentRequest, candidate: Candidate) -> AgentStart:
-    """Return the start of an attempt that continues no earlier attempt."""
+    """Return the client, the model and a new session, without any earlier attempt."""
     if request.resume is not None and candidate.client == request.candidates[0].client:
         return AgentStart(
             client=candidate.client,
@@ -135,11 +137,11 @@ def next_start(
 ) -> tuple[AgentStart, str]:
     """Return the client, model and session of the next attempt, and its prompt.
 
-    If the model was unavailable, the next candidate is tried. Otherwise the same candidate is tried again. If the
-    failed attempt has called tools, the next attempt continues this work. If the client is the same, the
-    session is continued, too. A different client begins a new session, with a prompt that mentions the failed attempt.
+    If the model was unavailable, the next client and model of the request are tried. Otherwise the same ones are tried
+    again. If the failed attempt has called tools, the next attempt continues this work: the same client also continues
+    the session, and a different client begins a new session with a prompt that mentions the failed attempt.
 
-    If the last attempt has answered, its work is done. Then the next attempt begins as the first attempt began.
+    If the last attempt has printed a final answer, the next attempt begins as the first attempt began.
     `was_interrupted` is False if a limit or a refused request ended the last attempt.
     """
     request, before = launch.agent, read_start(last)
@@ -188,7 +190,7 @@ def _continued(chosen: Candidate, session: str, before: AgentStart | None, resul
 
 
 def _with_spent(start: AgentStart, before: AgentStart | None, result: AgentResult) -> AgentStart:
-    """Add the cost, tokens and turns of all earlier attempts to the start data."""
+    """Add the cost, tokens and turns of all earlier attempts to the next start's data."""
     cost, tokens, turns = (0.0, 0, 0) if before is None else (before.spent_usd, before.spent_tokens, before.spent_turns)
     return start.but(
         spent_usd=cost + (result.cost_usd or 0.0),
@@ -212,9 +214,10 @@ def known_at_start(request: AgentRequest, start: AgentStart) -> AgentResult:
 
 
 def claims_of(launch: Launch, start: AgentStart) -> tuple[Claim, ...]:
-    """Return the claims of an attempt: the claims of its task and of its model.
+    """Return the limits on parallel attempts that apply to an attempt.
 
-    A claim limits how many attempts with the same claim run at once.
+    Such a limit is called a claim: a name, and how many attempts with this name may run at once. Some claims come from
+    the task, and some from its model.
     """
     request = launch.agent
     assert request is not None  # noqa: S101 - this function is called only for agent tasks, which have a request

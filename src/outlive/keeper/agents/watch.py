@@ -30,7 +30,7 @@ _CHECKS_PER_LIMIT = 8
 _UNSTABLE_IDLE_S = 120.0
 _PROGRESS_EVERY_S = 1.0
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_SESSION, _START = 3, 19  # positions in the fields of /proc/PID/stat after the name
+_SESSION, _START = 3, 19  # indexes into the fields that follow the process name in /proc/PID/stat
 
 
 class AgentWatch:
@@ -75,7 +75,7 @@ class AgentWatch:
 
     @property
     def next_look(self) -> float:
-        """Seconds until the next check for silence, or until `progress` is written."""
+        """Seconds until the next check for silence, or until the next progress report."""
         now = time.monotonic()
         check = self._checked_at + self._limit_s() / _CHECKS_PER_LIMIT
         record = self._recorded_at + _PROGRESS_EVERY_S if self._recorded != self._progress else check
@@ -172,9 +172,9 @@ class AgentWatch:
         return False
 
     def finish(self, evidence: Evidence) -> AgentResult | None:
-        """Read the rest of the output, write the answer file, and return the result.
+        """Read the rest of the output, store the final answer, and return the result.
 
-        The keeper calls this after the client has ended.
+        The answer is written to its own file. The keeper calls this after the client has ended.
         """
         self.read()
         if self._reader is None:
@@ -184,5 +184,5 @@ class AgentWatch:
         return self._reader.result(ending_words(evidence))
 
     def trace_ending(self, settlement: Settlement) -> None:
-        """Write to the trace how the attempt ended."""
+        """Write to the session's debugging log how the attempt ended."""
         trace_ending(self._plan.files.bundle, self._request, settlement)

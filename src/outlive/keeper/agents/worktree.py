@@ -71,7 +71,8 @@ def add_again(worktree: Worktree, environ: Mapping[str, str]) -> None:
         flock(lock, LOCK_EX)
         if os.path.isdir(worktree.path):
             return
-        # If the directory was deleted without git, git refuses to add it again until its entry is pruned.
+        # If the directory was deleted without git, git still lists the worktree, and refuses to add it again until this
+        # entry is pruned.
         done = _check_out_again(worktree, environ)
         if done.returncode != 0:
             _git(environ, worktree.repository, "worktree", "prune")

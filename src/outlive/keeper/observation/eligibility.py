@@ -17,7 +17,10 @@ _MISSES_SUPERVISING = f"it may observe system calls itself, which fails while Ou
 
 
 def reason_not_to_observe(plan: Plan, *, keeps_privileges: bool) -> str | None:
-    """Return why system calls are not observed, or None if they are observed."""
+    """Return why system calls are not observed, or None if they are observed.
+
+    `keeps_privileges` means that observed programs can still gain privileges when they are executed.
+    """
     how = plan.launch.observe
     if how in ("watch", "compare"):
         return f"system calls are not observed with --observe {how}"
@@ -27,10 +30,10 @@ def reason_not_to_observe(plan: Plan, *, keeps_privileges: bool) -> str | None:
 
 
 def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
-    """Return why the observation would harm the command, or None if it would not.
+    """Return how the observation would harm the command, or None if it would not.
 
     A limit of CPU time applies to the keeper and the witness, too. If the limit killed them, the observed calls would
-    fail.
+    fail. `keeps_privileges` means that observed programs can still gain privileges when they are executed.
     """
     if has_limited_cpu_time():
         return _LIMITED
@@ -40,7 +43,7 @@ def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
 
     foreseen = ProgramScan(plan.launch.argv, plan.launch.cwd, plan.surroundings.environ)
     if not keeps_privileges:
-        from outlive.observe.seccomp.privilege_loss import would_miss_privileges  # noqa: PLC0415 - with CAP_SYS_ADMIN, this import is not needed
+        from outlive.observe.seccomp.privilege_loss import would_miss_privileges  # noqa: PLC0415 - a keeper with CAP_SYS_ADMIN does not need this import
 
         names, is_known = met_before(plan, "gaining")
         if is_known or would_miss_privileges(foreseen, names):
@@ -52,7 +55,8 @@ def _would_miss(plan: Plan, *, keeps_privileges: bool) -> str | None:
 def _can_observe(home: Home, *, keep_privileges: bool) -> bool:
     """Return whether system calls can be observed on this machine.
 
-    The result is cached until the next boot.
+    The result is cached until the next boot. `keep_privileges` means that observed programs must still be able to gain
+    privileges when they are executed.
     """
     from outlive.observe.seccomp.self_test_cache import answer_known  # noqa: PLC0415 - only observed commands need this import
 

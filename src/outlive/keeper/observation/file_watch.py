@@ -44,7 +44,7 @@ class Watch:
             self._done.release()
 
     def _watch(self) -> None:
-        from outlive.observe.watch.baseline import Baseline  # noqa: PLC0415 - only watched tasks need this import
+        from outlive.observe.watch.baseline import Baseline  # noqa: PLC0415 - only tasks whose files are watched need this import
         from outlive.observe.watch.watcher import Watcher, load_watcher  # noqa: PLC0415
 
         make = load_watcher()

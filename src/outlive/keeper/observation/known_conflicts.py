@@ -27,16 +27,21 @@ _MOST_BYTES = 1 << 16
 
 
 def met_before(plan: Plan, what: What) -> tuple[list[str], bool]:
-    """Return the names of the known programs, and whether this command is known.
+    """Return which programs failed under observation in earlier tasks.
 
-    `what` selects the programs that gain privileges, or those that supervise system calls.
+    The second result tells whether this command failed before. `what` selects programs that gain privileges when they
+    are executed, or programs that supervise system calls.
     """
     lines = _lines(plan, what)
     return [line for line in lines if line and " " not in line], bool(lines) and _line_of_command(plan) in lines
 
 
 def remember(plan: Plan, *, gaining: Collection[str], supervising: Collection[str]) -> None:
-    """Store the names of the programs at these paths, and a checksum of this command."""
+    """Store which programs failed under observation, and a checksum of the command.
+
+    `gaining` are paths of programs that gain privileges when they are executed. `supervising` are paths of programs
+    that supervise system calls themselves.
+    """
     from outlive.observe.seccomp.tracer_conflicts import name_to_remember  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
     if gaining:
@@ -46,9 +51,10 @@ def remember(plan: Plan, *, gaining: Collection[str], supervising: Collection[st
 
 
 def _line_of_command(plan: Plan) -> str:
-    """Return the line that stands for this command in the file of known programs.
+    """Return the line that stands for this command in the file of stored names.
 
-    The line contains a space, so it is not taken for the name of a program.
+    The file has the names of programs that failed under observation. The line contains a space, so it is not taken for
+    such a name.
     """
     text = "\0".join((plan.launch.cwd, *plan.launch.argv))
     return f"command {crc32(text.encode('utf-8', 'surrogateescape')):08x}"

@@ -1,8 +1,8 @@
 """The keeper's thread that answers the observed system calls of its command.
 
-The thread answers the exec of the command at once. It answers no other call before it has taken the quick snapshots and
-loaded the observer, so it sees every change that the command makes. An observed process is a process of the command
-whose calls the kernel reports to this thread.
+The thread answers the exec of the command at once. Before it answers any other call, it takes small snapshots of the
+repositories and loads the code that records changes. So it sees every change that the command makes. An observed
+process is a process of the command whose calls the kernel reports to this thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OTHER_NAMES = "the locale is not UTF-8: names that are not ASCII may be shown w
 
 
 class ListenerThread:
-    """The listener thread of one attempt.
+    """The keeper's thread that answers the system calls of one attempt's command.
 
     The keeper calls the methods in the order in which they are defined here.
     """
@@ -37,7 +37,10 @@ class ListenerThread:
     _snapshots: TaskSnapshots
 
     def __init__(self, plan: Plan, shared_listener: SharedListener, journal: JournalFile) -> None:
-        """Start the thread. Raise RuntimeError if the limit of processes is reached."""
+        """Start the thread. Raise RuntimeError if the limit of processes is reached.
+
+        `journal` is the attempt's file of observed changes.
+        """
         self._plan, self._shared_listener, self._journal = plan, shared_listener, journal
         self.observer: Observer | None = None
         self.unseen: str | None = None
@@ -54,9 +57,10 @@ class ListenerThread:
         start_new_thread(self._answer_calls, ())
 
     def take_listener(self, command: int, snapshots: TaskSnapshots) -> None:
-        """Copy the child process's listener, which the child closes after its go.
+        """Copy the descriptor that receives the command's system calls.
 
-        So the keeper must call this method before it sends the go.
+        The child process that will execute the command has this descriptor, and closes it when it begins. So the keeper
+        must call this method before it lets the child process begin.
         """
         self._command, self._snapshots = command, snapshots
         try:
@@ -65,17 +69,17 @@ class ListenerThread:
             self._is_out_of_reach = True
 
     def answer_exec(self) -> None:
-        """Let the thread answer the command's exec, after the keeper has sent the go."""
+        """Let the thread answer the command's exec, once the command may begin."""
         if self._is_out_of_reach:
             os._exit(1)  # this keeper cannot answer the command's calls, but its witness answers them after this exit
         self._has_begun.release()
 
     def observe(self) -> None:
-        """Let the thread load the observer, and answer all calls after the exec."""
+        """Let the thread load the code that records changes, and answer all later calls."""
         self._may_load.release()
 
     def wait_until_loaded(self) -> None:
-        """Wait until `observer`, `unseen` and `is_shared` have their final values."""
+        """Wait until the attributes `observer`, `unseen` and `is_shared` are final."""
         self._is_loaded.acquire()
 
     @property
@@ -84,7 +88,10 @@ class ListenerThread:
         return self._is_over.locked()
 
     def wait(self) -> None:
-        """Wait until no observed process is alive. Close the memory page for their calls."""
+        """Wait until no observed process is alive. Then close the shared memory page.
+
+        The kernel writes the observed calls into this page.
+        """
         self._is_over.acquire()
         if self._page is not None:
             self._page.close()
@@ -131,7 +138,10 @@ class ListenerThread:
         let_continue(listener, received(self._page))
 
     def _load_observer(self, listener: int) -> Observer | None:
-        """Return the observer of the calls, or None if it cannot be loaded."""
+        """Return the object that records the calls, or None if it cannot be loaded.
+
+        `listener` is the descriptor from which the calls are read.
+        """
         try:
             from outlive.linux.seccomp import prepare_filter  # noqa: PLC0415
             from outlive.observe.git.repository import find_repository  # noqa: PLC0415
@@ -164,7 +174,10 @@ class ListenerThread:
         return observer
 
     def _notify_of_overlap(self, top: str) -> None:
-        """Start a thread that searches for other tasks that write in this worktree."""
+        """Start a thread that searches for other tasks that write in this worktree.
+
+        `top` is the top directory of the worktree.
+        """
         try:
             from outlive.keeper.observation.overlap_notice import notify_of_overlap  # noqa: PLC0415 - only tasks that write to existing files need this import
         except ImportError:

@@ -1,16 +1,17 @@
 """The observation of an attempt by its keeper, from before the start to the end.
 
 A later step needs an object that only an earlier step returns, so no step can be taken too early. The journal is the
-attempt's file `effects`, with a line for each observed change.
+attempt's file `effects`, with a line for each observed change. The listener is the descriptor from which the keeper
+reads the command's system calls.
 
 | step | thread | what happens |
 |---|---|---|
-| `PreparedObservation(...)` | keeper | opens the journal and the channel of the listener; the witness is forked next |
+| `PreparedObservation(...)` | keeper | opens the journal and the channel for the listener; the witness is forked next |
 | `.prepare` | keeper | starts the listener thread, and tells the child process whether its calls will be answered |
 | `.start` | keeper | takes the listener, lets the command begin, and returns a `RunningObservation` |
 | | listener | answers the exec of the command |
 | `.observe_calls` | keeper | lets the listener thread go on, after the launcher was notified of the start |
-| | listener | takes the quick snapshots, loads the observer, and answers every other call |
+| | listener | takes small snapshots, loads the code that records changes, and answers every other call |
 | `.compare_files` | keeper | takes the first snapshot of all files, in a fork, if the command runs for long enough |
 | | watch | watches the files, if no calls are observed |
 | `.record_end` | keeper | records how the command left the main paths, before any waiter is notified of the end |
@@ -52,7 +53,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 def load() -> None:
     """Import the modules that an observation needs.
 
-    A spawner does this once for all its keepers.
+    A process that starts many keepers does this once for all of them.
     """
     from outlive.linux.seccomp import prepare_filter  # noqa: PLC0415
 
@@ -60,7 +61,7 @@ def load() -> None:
 
 
 class JournalFile:
-    """The journal of an attempt, to which each line is written immediately."""
+    """The file of an attempt's observed changes. Every line is written immediately."""
 
     def __init__(self, path: str) -> None:
         self.fd = os.open(path, _CREATE | os.O_APPEND, 0o600)
@@ -74,11 +75,17 @@ class JournalFile:
         return (self.wall + time.monotonic_ns()) // 1000
 
     def gap(self, words: str) -> str:
-        """Return the journal line that states what was not observed."""
+        """Return the line that states what was not observed, such as some of the calls.
+
+        `words` is the sentence for this line.
+        """
         return f"{self.now()}\tgap\t0\t-\t{words}\n"
 
     def note(self, operation: str, *words: str) -> None:
-        """Write one line with an operation and its fields."""
+        """Write one line with an operation and its fields.
+
+        `words` are the fields, which are escaped.
+        """
         from outlive.observe.journal import escaped  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
         fields = "".join(f"\t{escaped(word)}" for word in words)
@@ -89,7 +96,7 @@ class JournalFile:
         try:
             os.write(self.fd, lines.encode("utf-8", "surrogateescape"))
         except OSError:
-            pass  # the line is lost, but readers of the effects also inspect the paths themselves
+            pass  # the line is lost, but readers of the recorded changes also inspect the paths
 
 
 class PreparedObservation:
@@ -101,7 +108,10 @@ class PreparedObservation:
     _snapshots: TaskSnapshots
 
     def __init__(self, plan: Plan, record: int) -> None:
-        """Open the journal. Raise OSError if nothing can be observed."""
+        """Open the file for observed changes. Raise OSError if nothing can be observed.
+
+        `record` is the descriptor of the attempt's exit record.
+        """
         if os.sysconf("SC_OPEN_MAX") < _FEWEST_DESCRIPTORS:
             raise OSError(EMFILE, "too few descriptors to observe anything")
         self._plan, self._record = plan, record
@@ -110,14 +120,20 @@ class PreparedObservation:
         self._journal = JournalFile(plan.files.effects)
         self._calls: ListenerThread | None = None
         self.shared_listener: SharedListener | None = None
-        """The listener that the witness shares. None if no calls are to be observed."""
+        """The channel for the descriptor that receives the command's system calls.
+
+        None if no calls are to be observed.
+        """
         if self._unseen is None:
             self.shared_listener = SharedListener(
                 self._journal.fd, self._journal.wall, keep_privileges=keeps_privileges
             )
 
     def prepare(self, send: Callable[[bytes], None]) -> None:
-        """Start the listener thread. Tell the child process whether calls are answered."""
+        """Start the thread that answers calls, and tell the child process whether it runs.
+
+        `send` sends a message to the child process that will execute the command.
+        """
         if self.shared_listener is not None:
             try:
                 self._calls = ListenerThread(self._plan, self.shared_listener, self._journal)
@@ -132,16 +148,19 @@ class PreparedObservation:
         self._snapshots = TaskSnapshots(self._plan, self._record)
 
     def start(self, command: int, let_begin: Callable[[], None]) -> RunningObservation:
-        """Let the command begin under observation. `command` is its pid."""
+        """Let the command begin under observation. `command` is the pid of the command.
+
+        The function `let_begin` sends the message that lets the command begin.
+        """
         self._snapshots.note_begin()
         running = RunningObservation(self._plan, self._journal, self._snapshots, self._calls, self._unseen)
         if self._calls is None:
             if self.shared_listener is not None:
-                self.shared_listener.of_keeper(command)  # no listener is used, but this call closes the channel
+                self.shared_listener.of_keeper(command)  # the command is not observed, but this call closes the channel
             running.snapshot_before_begin()
             let_begin()
         else:
-            sys.setswitchinterval(_SHORT_TURN)  # otherwise one thread could delay the urgent work of the other
+            sys.setswitchinterval(_SHORT_TURN)  # otherwise the keeper's two threads could delay each other
             self._calls.take_listener(command, self._snapshots)
             let_begin()
             self._calls.answer_exec()
@@ -189,9 +208,9 @@ class RunningObservation:
             self._watch.wait_for_begin(max(0.0, until - time.monotonic()))
 
     def observe_calls(self) -> None:
-        """Let the listener thread answer all calls from now on.
+        """Let the thread that answers the command's system calls answer all of them.
 
-        The keeper calls this method after it has sent its answer to the launcher.
+        The keeper calls this method after it has reported the start to the launcher.
         """
         self._may_observe = True
         if self._calls is not None:
@@ -210,7 +229,7 @@ class RunningObservation:
         if not is_taken or not wants_watch:
             return
         try:
-            from outlive.keeper.observation.file_watch import WITHOUT, Watch  # noqa: PLC0415 - only watched tasks need this import
+            from outlive.keeper.observation.file_watch import WITHOUT, Watch  # noqa: PLC0415 - only tasks whose files are watched need this import
             from outlive.observe.journal import Journal  # noqa: PLC0415
             from outlive.observe.watch.watcher import is_installed  # noqa: PLC0415
 
@@ -225,7 +244,7 @@ class RunningObservation:
     def record_end(self) -> None:
         """Record in which state the command left its paths and the repository.
 
-        Processes that wait for the end are notified only after this step, because they may change the paths. If the
+        This step comes before waiting processes are notified of the end, because they may change the paths. If the
         command touched very many paths, `finish` records the rest. Outside of repositories, `finish` records every
         path.
         """
@@ -234,7 +253,7 @@ class RunningObservation:
         try:
             self._remember_conflicts()
             until = time.monotonic() + _OBSERVER_WRITES_WITHIN
-            if self._observer is not None:  # a process that reads the effects at once must find these changes
+            if self._observer is not None:  # a process that reads the recorded changes at once must find these changes
                 self._observer.write_down(_OBSERVER_WRITES_WITHIN)
             own = [] if self._observer is None else list(self._observer.touched)
             followed = self._followed()
@@ -263,9 +282,10 @@ class RunningObservation:
         return [*self._observer.touched, *elsewhere]
 
     def _final(self, path: str, before: str = "", *, is_outside: bool = False, until_ns: int | None = None) -> str:
-        """Return the journal line with the state in which the task left a path.
+        """Return the line that records in which state the task left a path.
 
-        If the path changed after `until_ns`, the line ends with the time at which the command ended.
+        `before` is the recorded state before the task. If the path changed after `until_ns`, the line ends with the
+        time at which the command ended.
         """
         from outlive.observe.journal import escaped  # noqa: PLC0415
         from outlive.observe.path_state import STAT, changed_at_ns, moments_of, state_like  # noqa: PLC0415 - this import takes little time, because the module is already loaded
@@ -281,7 +301,7 @@ class RunningObservation:
 
         The files are compared with the first snapshot.
         """
-        assert self._may_observe, "observe_calls() comes before finish()"  # noqa: S101 - without this check, a wrong order would block forever
+        assert self._may_observe, "observe_calls() comes before finish()"  # noqa: S101 - without this check, a wrong order of the calls would block forever
         if self._calls is not None:
             self._calls.wait_until_loaded()
         own = [] if self._observer is None else list(self._observer.touched)
@@ -312,12 +332,12 @@ class RunningObservation:
         The next launch of these programs is not observed.
         """
         if self._observer is not None and (self._observer.met_gaining or self._observer.met_supervising):
-            from outlive.keeper.observation.known_conflicts import remember  # noqa: PLC0415 - only commands with a conflict need this import
+            from outlive.keeper.observation.known_conflicts import remember  # noqa: PLC0415 - only commands that failed under observation need this import
 
             remember(self._plan, gaining=self._observer.met_gaining, supervising=self._observer.met_supervising)
 
     def _still_open(self, paths: Sequence[str]) -> Iterator[str]:
-        """Yield a journal line about files that remaining processes can still write."""
+        """Yield a line about those paths that remaining processes can still write."""
         from outlive.observe.seccomp.recheck import open_for_writing  # noqa: PLC0415 - this import takes little time, because the module is already loaded
 
         still = open_for_writing(frozenset(paths), time.monotonic() + _OBSERVER_WRITES_WITHIN)
@@ -332,12 +352,12 @@ class RunningObservation:
 
 
 class FinishedObservation:
-    """The observation of a settled attempt, some of whose processes may be alive."""
+    """The observation of a settled attempt whose processes may still run."""
 
     def __init__(self, calls: ListenerThread | None) -> None:
         self._calls = calls
 
     def wait(self) -> None:
-        """Wait until no process is left whose calls the listener thread must answer."""
+        """Wait until no process is left whose system calls the keeper must answer."""
         if self._calls is not None:
             self._calls.wait()

@@ -1,8 +1,8 @@
 """The notice of an overlap: two running tasks that write in one git working tree.
 
-Every keeper checks once, right after its task's first write to an existing file. At this time, the write is
-already in the task's own journal. So of two tasks, the keeper of the task that writes later finds the other task's
-write.
+Every keeper checks once, right after its task's first write to an existing file. At this time, the write is already in
+the task's own file of observed changes. So of two tasks, the keeper of the task that writes later finds the other
+task's write.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ def _may_overlap(launch: Launch, other: Task) -> bool:
 
 
 def _attempts_to_notify(plan: Plan, other: Task) -> list[tuple[str, int]]:
-    """Return the attempts whose sessions are notified of the overlap.
+    """Return which of two overlapping attempts get a notice of the overlap.
 
-    If one session launched both tasks, only the attempt of the task with the greater id is returned.
+    These are the attempt of this keeper and the newest attempt of `other`. If one session launched both tasks, only the
+    attempt of the task with the greater id is returned.
     """
     found = [(plan.launch.id, plan.files.number), (other.id, other.current.number)]
     is_one = plan.launch.session is not None and plan.launch.session == other.launch.session

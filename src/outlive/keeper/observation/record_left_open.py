@@ -1,6 +1,6 @@
 """The paths that a task left changed, recorded in the ledger.
 
-With this record, readers need not replay the task's journal, which is the file with its observed changes.
+With these rows, readers need not read the task's journal, which is the file with all its observed changes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Task
     from outlive.keeper.plan import Plan
 
-# If a task left more paths changed than this, no path is recorded, and readers replay the journal instead. More rows
-# would make the ledger slow for every process.
+# If a task left more paths changed than this, no path is recorded, and readers use the file of observed changes
+# instead. More rows would make the ledger slow for every process.
 _MOST = 50_000
 
 
@@ -53,7 +53,7 @@ def record_left_open(home: Home, ledger: SqliteLedger, task: Task) -> bool:
             return False
         LeftOpenPaths(ledger).record(task.id, number, paths)
     except (ImportError, OSError, OutliveError):
-        return False  # readers replay the journal instead
+        return False  # readers use the file of observed changes instead
     return True
 
 
@@ -63,9 +63,9 @@ def record_at_end(plan: Plan) -> None:
         with SqliteLedger(plan.home.ledger, datetime.now(UTC), create=False) as ledger:
             task = ledger.task(plan.launch.id)
             if task is not None and task.current.number == plan.files.number:
-                # If a power failure loses these rows, readers replay the journal. A sync would slow down the end of
-                # every failed task.
+                # If a power failure loses these rows, readers use the file of observed changes. A sync would slow down
+                # the end of every failed task.
                 ledger.be_hasty()
                 record_left_open(plan.home, ledger, task)
     except OutliveError:
-        return  # readers replay the journal instead
+        return  # readers use the file of observed changes instead

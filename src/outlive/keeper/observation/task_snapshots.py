@@ -2,8 +2,8 @@
 
 The snapshot before the command has only a few small files, because a launch waits for it. A fork reads all files while
 the command runs, and again after the settlement. If no calls are observed, only the first snapshot of all files shows
-the files as the command found them. So the command waits a short time for this snapshot. A snapshot that takes longer
-counts as late, because it may contain changes by the command.
+the files as the command found them. So the command waits a short time for this snapshot. If the snapshot takes longer,
+it may contain changes by the command. Then it is called late.
 """
 
 from __future__ import annotations
@@ -76,9 +76,10 @@ class TaskSnapshots:
         self.ended_ns = time.time_ns()
 
     def take_before(self) -> None:
-        """Take a quick snapshot before the command can have changed anything.
+        """Take a small snapshot before the command can have changed anything.
 
-        Outside of repositories, the snapshot is not stored, because no reader needs it.
+        It has HEAD, the refs and the identity of the index. Outside of repositories, the snapshot is not stored,
+        because no reader needs it.
         """
         quick = self._keep_quick(self._files.before, only_of_repositories=True)
         self._outside = frozenset(each.directory for each in quick or () if each.git is None)
@@ -92,12 +93,13 @@ class TaskSnapshots:
         """Take a snapshot of all files in a fork. Return whether the fork was started.
 
         Outside of repositories, no snapshot is taken. `is_all` means that no calls are observed. Then the snapshot is
-        completed even if the command ends first.
+        completed even if the command ends first. `for_watching` prepares the snapshot for the watch of the files.
+        `is_late` means that the snapshot may contain changes by the command.
         """
         if self._first is not None:
             return True
         try:
-            from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only longer commands need this import
+            from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - only commands that run for a while need this import
 
             directories, outside = self.directories(), self._outside
             if all(each in outside or find_repository(each) is None for each in directories):
@@ -122,7 +124,7 @@ class TaskSnapshots:
     def wait_for_all(self, seconds: float) -> None:
         """Wait at most `seconds` for the snapshot of all files.
 
-        If the snapshot takes longer, it counts as late.
+        If the snapshot takes longer, it counts as late, which means that it may contain changes by the command.
         """
         if self._work is not None and not self._work.is_done_within(seconds):
             self.is_late = True
@@ -138,13 +140,17 @@ class TaskSnapshots:
         return self._baseline
 
     def take_after(self, own: Sequence[str]) -> None:
-        """Take a quick snapshot, with the states of the paths that the task changed."""
+        """Take a small snapshot, with the states of the paths that the task changed.
+
+        It has HEAD, the refs and the identity of the index. `own` are the paths that the task changed.
+        """
         self._quick = self._keep_quick(self._files.after, own, is_end=True)
 
     def compare(self, seen: Collection[str], own: Sequence[str]) -> None:
         """Compare all files with the first snapshot.
 
-        The paths in `seen` are left out, because their changes were observed.
+        The paths in `seen` are left out, because their changes were observed. `own` are the paths that the task
+        changed.
         """
         if self._quick is None:
             self.take_after(own)

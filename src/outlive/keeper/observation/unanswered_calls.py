@@ -1,6 +1,7 @@
-"""The journal's note about a command whose keeper and witness are both dead.
+"""The note about a command whose keeper and witness are both dead.
 
-The command's calls that change files fail from then on, because no process is left that can answer them.
+The command's calls that change files fail from then on, because no process is left that can answer them. The note is
+written into the attempt's file of observed changes, which is called the journal.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _SINCE = re.compile(rb"^\d+\tunobserved\t", re.MULTILINE)
 
 
 def note_unanswered(files: AttemptFiles) -> str | None:
-    """Note in the journal that the attempt's calls are not answered any more.
+    """Note that the attempt's calls are not answered any more.
 
-    Returns the sentence to record with the attempt's end, or None if the calls were not observed. It is unknown when
-    the keeper and the witness died. So the note has the time of the last line in the journal, because the calls were
-    observed until then. A keeper that does not observe calls writes an `unseen` line first. So an empty journal belongs
-    to an observed command.
+    Returns the sentence to record with the attempt's end, or None if the calls were not observed. The note is a line in
+    the file of observed changes. It has the time of the last line there, because it is unknown when the keeper and the
+    witness died. A keeper that does not observe calls writes an `unseen` line first, so an empty file belongs to an
+    observed command.
     """
     try:
         fd = os.open(files.effects, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)

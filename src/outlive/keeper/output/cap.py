@@ -1,4 +1,4 @@
-"""The output cap of a running command, enforced without polling.
+"""The size limit of a running command's output, enforced without polling.
 
 The kernel sends one signal at the next write in the attempt's directory (`F_NOTIFY`, which has no per-user limit). Then
 the keeper checks the size repeatedly, until the size stays the same, and requests the next signal. So a silent task
@@ -20,7 +20,7 @@ _FAST_GROWTH = 1 << 20
 
 
 class OutputCap:
-    """The output cap of one attempt. It also notices when the output is truncated."""
+    """The check of an attempt's output for its size limit, and for truncation."""
 
     def __init__(self, directory: str, output: int, record_fd: int, cap: int, *, can_punch: bool) -> None:
         self._path = directory
@@ -65,7 +65,7 @@ class OutputCap:
         self.next_look = _FAST
 
     def look(self) -> None:
-        """Compare the output's size with the cap, and decide when to check again."""
+        """Compare the output's size with its limit, and decide when to check again."""
         before = self._seen
         size = self._check()
         grown = size - before
@@ -76,7 +76,10 @@ class OutputCap:
             self.next_look = None if os.fstat(self._output).st_size == size else _FAST
 
     def _check(self) -> int:
-        """Check whether the output was truncated, apply the cap, and return the size."""
+        """Keep the output below its size limit, and return the size.
+
+        Also notices whether the command has truncated the output.
+        """
         # Read the write position before the size. In the other order, a command that prints between the two reads
         # would move the position beyond the size, as after a truncation.
         position = os.lseek(self._output, 0, os.SEEK_CUR)
@@ -94,7 +97,7 @@ class OutputCap:
         return size
 
     def final(self) -> OutputSize:
-        """Apply the cap a last time, and return the final size of the output."""
+        """Apply the size limit a last time, and return the final size of the output."""
         try:
             size = self._check()
         except OSError:

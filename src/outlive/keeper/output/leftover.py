@@ -1,6 +1,7 @@
-"""The output cap after the end of a task, while leftover processes still write.
+"""The size limit of the output after the end of a task.
 
-The keeper of the settled task continues, without any lock, until no process of the task has the output open.
+Processes that the task has left behind may still write. The keeper of the settled task continues, without any lock,
+until no process of the task has the output open.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 from select import POLLIN, poll
 
+from outlive.keeper.kill_tree import pidfds_of
 from outlive.linux.processes import opened_by
 from outlive.linux.syscalls import signal
 
@@ -18,32 +20,31 @@ if TYPE_CHECKING:
     from outlive.keeper.output.cap import OutputCap
     from outlive.keeper.process_tree import Member
 
-_MOST_WATCHED = 64
-
 
 def keep_cap(watch: OutputCap, path: str, members: Callable[[], list[Member]]) -> None:
-    """Apply the cap until no leftover process has the output open."""
+    """Apply the output's size limit until no process of the task has it open.
+
+    `watch` checks the size of the output file, which is at `path`. `members` returns the processes that are left.
+    """
     watch.begin()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps the children, whose exit status is not needed
     while writers := [member for member in members() if _has_open(member.pid, path)]:
-        waiting, opened = poll(), []
-        waiting.register(watch.wake or 0, POLLIN)
+        waiting, pidfds = poll(), pidfds_of(writers)
         try:
-            for member in writers[:_MOST_WATCHED]:
-                try:
-                    opened.append(os.pidfd_open(member.pid))
-                except OSError:
-                    continue
-                waiting.register(opened[-1], POLLIN)
-            _watch_until(watch, waiting, opened)
+            for fd in (watch.wake or 0, *pidfds):
+                waiting.register(fd, POLLIN)
+            _watch_until(watch, waiting, pidfds)
         finally:
-            for pidfd in opened:
+            for pidfd in pidfds:
                 os.close(pidfd)
     watch.final()
 
 
 def _watch_until(watch: OutputCap, waiting: poll, ends: list[int]) -> None:
-    """Apply the cap until one of the writing processes ends."""
+    """Apply the output's size limit until one of the writing processes ends.
+
+    `ends` are pidfds of these processes, and `waiting` polls them.
+    """
     while True:
         ready = {fd for fd, _ in waiting.poll(None if watch.next_look is None else watch.next_look * 1000)}
         if watch.wake in ready:

@@ -1,9 +1,9 @@
 """Keepers that take the next attempt after a short attempt has ended.
 
 A new process first copies every memory page that it touches. This copying is most of the cost of a short task. So a
-spawner, which launches many tasks, keeps a channel to its newest keepers. Each of these keepers keeps a channel to its
-witness. A keeper reports that it is idle when it has no process or descriptor of its attempt left. A keeper never has
-two attempts at once, and never has rights that its spawner does not have.
+spawner, a process which launches many tasks, keeps a channel to its newest keepers. Each of these keepers keeps a
+channel to its witness. A keeper reports that it is idle when it has no process or descriptor of its attempt left. A
+keeper never has two attempts at once, and never has rights that its spawner does not have.
 
 Only the spawner dismisses an idle keeper, by closing the channel. So no attempt is sent to a keeper that is about to
 exit.
@@ -11,7 +11,7 @@ exit.
 
 from __future__ import annotations
 
-import json  # noqa: F401 - reading a launch imports json; without this line, every forked keeper would load json again
+import json  # noqa: F401 - reading a task's launch data imports json; without this line, every forked keeper would load json again
 import marshal
 import os
 from _socket import MSG_NOSIGNAL, socket, socketpair
@@ -36,13 +36,16 @@ if TYPE_CHECKING:
 _MOST_CHANNELS = 8
 _MOST_LIVES = 50  # garbage collection is off in a keeper, so its memory grows with each attempt
 _PATIENCE_S = 1.0
-_DESCRIPTORS = 32  # with a lower limit of descriptors, the channels would use up descriptors that tasks need
+_DESCRIPTORS = 32  # with a lower limit of descriptors, the channels to keepers would use up descriptors that tasks need
 _NUMBER = 4
 _HELD = ("lock", "control", "done", "record", "output")
 
 
 class IdleKeepers:
-    """The spawner's channels to its newest keepers, the oldest of these keepers first."""
+    """The channels of a process that starts many keepers to its newest keepers.
+
+    The oldest of these keepers comes first.
+    """
 
     def __init__(self) -> None:
         self._channels: dict[int, socket] = {}
@@ -51,11 +54,11 @@ class IdleKeepers:
 
     @property
     def are_there(self) -> bool:
-        """Whether a keeper of the pool is idle, or will be idle after its attempt."""
+        """Whether a keeper is idle, or will be idle after its present attempt."""
         return bool(self._channels)
 
     def new_channel(self) -> int:
-        """Open a channel. Return the end for the keeper, which the caller must close."""
+        """Open a channel. Return the keeper's end of it, which the caller must close."""
         while len(self._channels) >= _MOST_CHANNELS:
             self._drop(next(iter(self._channels)))  # the oldest keeper has a long task, so stop using this keeper
         ours, its = socketpair()
@@ -64,7 +67,10 @@ class IdleKeepers:
         return its.detach()
 
     def give(self, plan: Plan, held: HeldFiles, go: int, ready: int) -> bool:
-        """Send an attempt to an idle keeper. Return False if no keeper is idle."""
+        """Send an attempt to an idle keeper. Return False if no keeper is idle.
+
+        `go` and `ready` are the descriptors over which the launcher and the keeper notify each other.
+        """
         note = marshal.dumps({**plan.note(), "launch": launch_row(plan.launch)})
         while (channel := self._idle_channel()) is not None:
             try:
@@ -101,15 +107,16 @@ class IdleKeepers:
         self._free.pop(fd, None)
 
     def dismiss(self) -> None:
-        """Dismiss all keepers. Busy keepers exit after their attempt."""
+        """Dismiss all keepers. A keeper that runs an attempt exits after it."""
         for fd in list(self._channels):
             self._drop(fd)
 
 
 def keep_repeatedly(channel: int, plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn:
-    """Run one attempt after the other, as long as the spawner sends attempts.
+    """Run one attempt after the other, as long as the parent sends attempts.
 
     The keeper exits after a fixed number of attempts, and after an attempt that may have left a process or a thread.
+    The parent is connected by `channel`.
     """
     become_keeper(plan, held, (go, ready, channel))
     marker = open_marker()
@@ -117,7 +124,7 @@ def keep_repeatedly(channel: int, plan: Plan, held: HeldFiles, go: int, ready: i
     for _ in range(_MOST_LIVES - 1):
         is_over = keep_until_settled(plan, held, go, ready, idle_witness.start)
         if not (is_over and idle_witness.is_only_child() and has_one_thread()):
-            os._exit(0)  # a process of the attempt or a thread of this keeper may be left, so do not use it again
+            os._exit(0)  # a process or thread of the attempt may be left, so do not use this keeper again
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # `keep_cap` sets SIGCHLD to be ignored
         close_all_but((channel, marker, *idle_witness.fds()))
@@ -138,7 +145,8 @@ def _wait_for_next(channel: socket) -> tuple[Plan, HeldFiles, int, int]:
     given = take(channel)
     if given is None:
         os._exit(0)
-    note = marshal.loads(given[0])  # noqa: S302 - the spawner of this keeper wrote this note
-    lock, control, done, record, output, go, ready = given[1]
+    note = marshal.loads(given[0])  # noqa: S302 - the parent of this keeper wrote these data
+    *fds, go, ready = given[1]
+    lock, control, done, record, output = fds
     held = HeldFiles(lock=lock, control=control, done=done, record=record, output=output)
     return plan_from(note, launch_from(note["launch"])), held, go, ready

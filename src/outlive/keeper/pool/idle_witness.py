@@ -26,9 +26,10 @@ class IdleWitness:
     """The channel to the keeper's witness, which may wait for the next command."""
 
     def __init__(self, not_for_it: tuple[int, ...], marker: int) -> None:
-        """Begin without a witness.
+        """Store the descriptors for a witness that is started later.
 
-        `not_for_it` are descriptors of the keeper that every later witness must close.
+        `not_for_it` are descriptors of the keeper that every later witness must close. `marker` is a descriptor that
+        marks the witness as a process of Outlive.
         """
         self._not_for_it = not_for_it
         self._marker = marker
@@ -40,7 +41,10 @@ class IdleWitness:
         return () if self._channel is None else (self._channel.fileno(),)
 
     def start(self, start: witness.Start, not_for_it: tuple[int, ...]) -> None:
-        """Let the idle witness prepare a command. Fork a new witness if none is idle."""
+        """Let the idle witness prepare a command. Fork a new witness if none is idle.
+
+        `not_for_it` are descriptors of the keeper that a new witness must close.
+        """
         if self._gives(start):
             return
         self._channel, its_end = socketpair()

@@ -1,1 +1,1 @@
-"""MCP tasks, in the two revisions of the protocol that have tasks."""
+"""MCP tasks, which two revisions of the protocol have in different forms."""

@@ -1,6 +1,6 @@
 """MCP tasks of the extension of 2026-07-28, `io.modelcontextprotocol/tasks`.
 
-If a client declares the extension, a tool that launches a task answers at once with an MCP task. The client gets the
+If a client declares the extension, a tool that launches a task replies at once with an MCP task. The client gets the
 result from `tasks/get`. The protocol lets a server ask the client for input while the task runs, but Outlive never
 asks.
 """
@@ -42,15 +42,15 @@ class UpdateParams(TaskParams):
 
 
 class TasksExtension:
-    """The methods of the extension."""
+    """The methods of the MCP tasks extension."""
 
     def __init__(self, desk: Dispatcher) -> None:
         self._desk = desk
 
     def wants_task(self, ctx: ServerRequestContext[Any, Any], tool: Tool) -> bool:
-        """Return whether this call is answered with an MCP task.
+        """Return whether a call is to be replied to with an MCP task.
 
-        Raises `MCPError` if the tool can only answer with a task and the client has not declared the extension.
+        Raises `MCPError` if the tool always replies with a task, but the client has not declared the extension.
         """
         if tool.launch is None:
             return False
@@ -59,13 +59,13 @@ class TasksExtension:
         return is_declared(ctx.session)
 
     async def begin(self, call: Call, tool: Tool, given: Arguments) -> dict[str, Any]:
-        """Launch the task of a call, and return an answer that names the MCP task."""
+        """Launch the task of a tool call, and reply with the MCP task."""
         followed = await cross(followed_task.begin, call, tool, given)
         await self._desk.reservations.asked(followed.task.id, followed.poll_s)
         return {"resultType": "task", **_bare(followed)}
 
     async def get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
-        """Answer `tasks/get` with a task's status, and with the result of an ended task."""
+        """Reply to `tasks/get` with a task's status, and with the result if it has ended."""
         call, followed = await self._find(ctx, params)
         found = {"resultType": "complete", **_bare(followed)}
         if not followed.has_ended:
@@ -81,12 +81,12 @@ class TasksExtension:
         return found
 
     async def update(self, ctx: ServerRequestContext[Any, Any], params: UpdateParams) -> dict[str, Any]:
-        """Answer `tasks/update`, and ignore the input, because Outlive asks for none."""
+        """Reply to `tasks/update`. The input is ignored, because Outlive asks for none."""
         await self._find(ctx, params)
         return {"resultType": "complete"}
 
     async def cancel(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
-        """Answer `tasks/cancel`, and end the task with every process that it started."""
+        """Reply to `tasks/cancel`: end the task with every process that it started."""
         call, followed = await self._find(ctx, params)
         if not followed.has_ended:
             await cross(followed_task.end, call, followed, patient="cancel")
@@ -100,13 +100,13 @@ class TasksExtension:
 
 
 def is_declared(session: ServerSession) -> bool:
-    """Return whether the client has declared the extension."""
+    """Return whether the client has declared the MCP tasks extension."""
     declared = session.client_capabilities
     return declared is not None and EXTENSION in (declared.extensions or {})
 
 
 def check_declared(session: ServerSession) -> None:
-    """Raise `MCPError` if the client has not declared the extension."""
+    """Raise `MCPError` if the client has not declared the MCP tasks extension."""
     if not is_declared(session):
         raise MCPError(
             code=MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -116,7 +116,7 @@ def check_declared(session: ServerSession) -> None:
 
 
 def _check_routing(ctx: ServerRequestContext[Any, Any], name: str) -> None:
-    """Raise `MCPError` if the header `Mcp-Name` names another task than the body.
+    """Raise `MCPError` if the header `Mcp-Name` names another task than the request.
 
     The MCP SDK does not check this.
     """
@@ -125,23 +125,12 @@ def _check_routing(ctx: ServerRequestContext[Any, Any], name: str) -> None:
 
 
 def _bare(followed: Followed) -> dict[str, Any]:
-    """Return the JSON of a task, without the task's result.
+    """Return the JSON of an MCP task, without the task's result.
 
     The status is `completed` even if the command failed.
     """
     return {
-        "taskId": followed.name,
-        "status": _status(followed),
-        "statusMessage": followed.words(),
-        **followed.times(),
+        **followed.view(has_failed=followed.is_broken),
         "ttlMs": followed.ttl_ms(),
         "pollIntervalMs": int(followed.poll_s * 1000),
     }
-
-
-def _status(followed: Followed) -> str:
-    if not followed.has_ended:
-        return "working"
-    if followed.task.state == "cancelled":
-        return "cancelled"
-    return "failed" if followed.is_broken else "completed"

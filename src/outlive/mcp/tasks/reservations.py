@@ -1,7 +1,7 @@
-"""The reservations of endings for clients of this server that follow a task.
+"""The reservation of a task's end for an MCP client that polls the task.
 
-While an ending is reserved, no other process reports it. The server tells a client how often to poll. If the client has
-not polled for three of these intervals, its reservation ends. All reservations end with this process.
+While the end is reserved, no other process reports it. The server tells a client how often to poll. If the client has
+not polled for three of these intervals, its reservation expires. All reservations expire when this process exits.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ PATIENCE = 3
 
 
 class Reservations:
-    """The leases that reserve endings for clients, by task.
+    """The reservations of one server, by task.
 
-    Only the event loop may use this object.
+    Only the event loop's thread may use this object.
     """
 
     def __init__(self, home: Home) -> None:
@@ -33,7 +33,7 @@ class Reservations:
         self._delivered: set[tuple[str, int]] = set()
 
     async def asked(self, task: str, interval_s: float) -> None:
-        """Reserve a task's ending for a client that should poll again after `interval_s`."""
+        """Reserve a task's end for a client that should poll again after `interval_s`."""
         self._cancel_timer(task)
         self._timers[task] = asyncio.get_running_loop().call_later(PATIENCE * interval_s, self.drop, task)
         if task in self._leases:
@@ -42,12 +42,12 @@ class Reservations:
         try:
             is_ours = await cross(reserve_ending, self._home, task, lease.name)
         except OutliveError:
-            is_ours = False  # the ledger is locked; the client gets its answer without a reservation
+            is_ours = False  # the ledger is locked; the client gets its reply without a reservation
         if not is_ours and self._leases.get(task) is lease:
-            self.drop(task)  # another server has the reservation
+            self.drop(task)  # another server has reserved the task's end
 
     def drop(self, task: str) -> None:
-        """Drop the reservation of a task that the client has stopped following."""
+        """Give up the reservation of a task that the client no longer polls."""
         self._cancel_timer(task)
         lease = self._leases.pop(task, None)
         if lease is not None:
@@ -59,7 +59,7 @@ class Reservations:
         self.drop(task)
 
     def has_delivered(self, task: str, attempt: int) -> bool:
-        """Return whether this server has delivered the result of an attempt to a client."""
+        """Return whether this server has delivered an attempt's result to a client."""
         return (task, attempt) in self._delivered
 
     def _cancel_timer(self, task: str) -> None:

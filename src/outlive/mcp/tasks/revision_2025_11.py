@@ -1,4 +1,4 @@
-"""MCP tasks of the revision 2025-11-25, requested by a client with `params.task`."""
+"""MCP tasks of the revision 2025-11-25. A client asks for one with `params.task`."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _LONGEST_CURSOR = 12
 
 
 def capability() -> types.ServerTasksCapability:
-    """Return the capability that the handshake declares."""
+    """Return the part of the server's capabilities that announces tasks."""
     return types.ServerTasksCapability.model_validate({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}})
 
 
 class Tasks2025:
-    """The methods for tasks of this revision, and a middleware for `tools/call`."""
+    """The methods for tasks of this revision, and a handler for `tools/call`."""
 
     def __init__(self, desk: Dispatcher) -> None:
         self._desk = desk
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Answer `tools/call` with an MCP task if the client asks for a task.
+        """Reply to `tools/call` with an MCP task if the client asks for a task.
 
-        This is a middleware, because the MCP SDK's handler cannot answer with a task.
+        This is a middleware, because the MCP SDK does not let a normal handler reply with a task.
         """
         params = ctx.params or {}
         if ctx.method != "tools/call" or ctx.protocol_version not in VERSIONS:
@@ -72,19 +72,23 @@ class Tasks2025:
             followed = await cross(followed_task.begin, call, tool, given, keep)
             await self._desk.reservations.asked(followed.task.id, followed.poll_s)
         except Exception as error:
-            # The client asked for a task, so it expects a task or a protocol error, but not the result of a tool.
+            # The client asked for a task. So it expects a task or a protocol error, but not an error as the result of
+            # the tool.
             code = INVALID_PARAMS if isinstance(error, UserError) else INTERNAL_ERROR
             raise MCPError(code=code, message=error_answer(as_ours(error)).text) from error
         return {"task": view(followed)}
 
     async def get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
-        """Answer `tasks/get` with the status of a task."""
+        """Reply to `tasks/get` with the status of a task."""
         followed = await self._find(ctx, params.task_id)
         await self._desk.reservations.asked(followed.task.id, followed.poll_s)
         return view(followed)
 
     async def result(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
-        """Answer `tasks/result` when the task has ended, as this revision requires."""
+        """Reply to `tasks/result`, but only after the task has ended.
+
+        This revision of the protocol requires this.
+        """
         call = await self._desk.call_of(ctx)
         followed = await cross(followed_task.find, call, params.task_id)
         while not followed.has_ended:
@@ -95,15 +99,16 @@ class Tasks2025:
         return {**found, "_meta": {RELATED: {"taskId": followed.name}}}
 
     async def cancel(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Any]:
-        """Answer `tasks/cancel`, and end the task with every process that it started."""
+        """Reply to `tasks/cancel`: end the task with every process that it started."""
         call = await self._desk.call_of(ctx)
         followed = await cross(followed_task.find, call, params.task_id)
         if followed.has_ended:
-            raise MCPError(code=INVALID_PARAMS, message=f"Cannot cancel task: already {_status(followed)}")
+            status = followed.status(has_failed=not followed.succeeded)
+            raise MCPError(code=INVALID_PARAMS, message=f"Cannot cancel task: already {status}")
         return view(await cross(followed_task.end, call, followed, patient="cancel"))
 
     async def list(self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams) -> dict[str, Any]:
-        """Answer `tasks/list` with the tasks of the caller's project, newest first."""
+        """Reply to `tasks/list` with the tasks of the caller's project, newest first."""
         call = await self._desk.call_of(ctx)
         start = _start(params.cursor)
         found = await cross(_page, call, start)
@@ -115,30 +120,19 @@ class Tasks2025:
 
 
 def view(followed: Followed) -> dict[str, Any]:
-    """Return the JSON of a task in the form of this revision.
+    """Return the JSON of an MCP task in the form of this revision.
 
     The status is `failed` if the command failed.
     """
     return {
-        "taskId": followed.name,
-        "status": _status(followed),
-        "statusMessage": followed.words(),
-        **followed.times(),
+        **followed.view(has_failed=not followed.succeeded),
         "ttl": followed.ttl_ms(),
         "pollInterval": int(followed.poll_s * 1000),
     }
 
 
-def _status(followed: Followed) -> str:
-    if not followed.has_ended:
-        return "working"
-    if followed.task.state == "cancelled":
-        return "cancelled"
-    return "completed" if followed.succeeded else "failed"
-
-
 def _start(cursor: str | None) -> int:
-    """Return the index of a page's first task.
+    """Return the position of a page's first task in the list of tasks.
 
     `cursor` is the `nextCursor` of the page before, or None for the first page.
     """

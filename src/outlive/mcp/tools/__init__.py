@@ -1,1 +1,1 @@
-"""The tools of the MCP server, one module per tool."""
+"""The tools of the MCP server, one module for each tool."""

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from outlive.domain.tasks.task import NOTIFY
-from outlive.mcp.answer import Answer
+from outlive.mcp.answer import Answer, task_answer
 from outlive.mcp.permission import check_may_run
-from outlive.mcp.tools.run import span_of, told_notify
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.run import After, Description, Directory, Group, Key, Notified, Retries, shared_arguments
+from outlive.mcp.tools.tool import Arguments, Call, LaunchTool
 from outlive.mcp.tools.visible_tasks import own_task, own_tasks
 from outlive.sdk.outlive import Outlive, adopt
-from outlive.service.clock import utc_now
 from outlive.service.tasks.read import find
-from outlive.service.tasks.run import DEFAULT_RETENTION
-from outlive.service.tasks.task_document import task_document
 
 if TYPE_CHECKING:
     from datetime import timedelta
-
-    from outlive.domain.tasks.task import Notify
-else:
-    # Type checkers read the type `Notify` from the domain module. At run time, the domain module has only the list of
-    # the type's values.
-    Notify = Literal[NOTIFY]
 
 
 class Agent(Arguments):
@@ -54,28 +43,26 @@ class Agent(Arguments):
     ] = None
     max_turns: Annotated[int | None, Field(ge=1, description="end the agent when it begins turn N+1")] = None
     worktree: Annotated[bool, Field(description="give the agent its own git worktree and branch")] = False
-    description: Annotated[str | None, Field(description="describe the task in a few words")] = None
-    cwd: Annotated[str | None, Field(description="the working directory; default: the project's")] = None
-    group: Annotated[str | None, Field(description="a name to list, wait for and cancel tasks together")] = None
-    key: Annotated[
-        str | None, Field(description="start nothing if a task with this key runs or succeeded; else retry it")
-    ] = None
+    description: Description = None
+    cwd: Directory = None
+    group: Group = None
+    key: Key = None
     timeout: Annotated[str | None, Field(description="end the agent after this time, such as 90s, 15m, 2h")] = None
     idle_timeout: Annotated[
         str | None, Field(description="end the attempt if it has no progress (text, tool calls) for this time")
     ] = None
-    after: Annotated[list[str], Field(description="begin when these tasks have succeeded")] = []
-    retries: Annotated[int, Field(ge=0, le=100, description="retry up to N times if the task fails")] = 0
-    notify: Annotated[Notify, Field(description=told_notify)] = "end"
+    after: After = []
+    retries: Retries = 0
+    notify: Notified = "end"
 
 
 def launch(call: Call, given: Agent, keep: timedelta | None = None) -> str:
-    """Launch an agent, and return the id of its task.
+    """Launch a background agent, and return the id of its task.
 
     Raises `RunRefused` if this server may not launch tasks.
     """
     check_may_run(call.caller, call.environ)
-    own_tasks(call, given.after)  # raises UnknownTask for tasks that the caller may not see
+    own_tasks(call, given.after)  # raises an error if the caller may not see one of the tasks
     resumed = None if given.resume is None else own_task(call, given.resume)
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
     return outlive.agent(
@@ -89,30 +76,19 @@ def launch(call: Call, given: Agent, keep: timedelta | None = None) -> str:
         max_tokens=given.max_tokens,
         max_turns=given.max_turns,
         worktree=given.worktree,
-        description=given.description,
-        cwd=os.path.join(call.caller.directory, given.cwd or ""),
-        group=given.group,
-        key=given.key,
-        timeout=span_of(given.timeout),
-        idle_timeout=span_of(given.idle_timeout),
-        after=given.after,
-        retries=given.retries,
-        notify=given.notify,
-        retain=None if keep is None else max(keep, DEFAULT_RETENTION),
+        **shared_arguments(call, given, keep),
     ).id
 
 
 def agent(call: Call, given: Agent) -> Answer:
-    """Launch an agent, and answer at once."""
+    """Launch a background agent, and reply at once."""
     task = find(call.home, [launch(call, given)], adopt)[0]
     head = f"Agent {task.id} ({task.launch.command.partition(': ')[0]}) is {task.state}. Go on with other work."
-    return Answer(
-        text=f"{head} `wait`, `inbox` and `result` return its answer, and `transcript` returns what it said and did.",
-        document=task_document(call.home, task, utc_now()),
-    )
+    more = "`wait`, `inbox` and `result` return its answer, and `transcript` returns what it said and did."
+    return task_answer(call.home, task, f"{head} {more}")
 
 
-TOOL = Tool(
+TOOL = LaunchTool(
     name="agent",
     title="Launch a background agent",
     description=(
@@ -124,8 +100,4 @@ TOOL = Tool(
     takes=Agent,
     act=agent,
     launch=launch,
-    task_support="optional",
-    is_patient=True,
-    reads_only=False,
-    destroys=True,
 )

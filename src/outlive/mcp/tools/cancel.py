@@ -32,7 +32,7 @@ class Cancel(Arguments):
 
 
 def cancel(call: Call, given: Cancel) -> Answer:
-    """Cancel tasks, and return the outcome for each of them."""
+    """Cancel tasks, and return for each of them what happened."""
     ids = _meant(call, given)
     if given.descendants:
         ids = cancelling.with_descendants(call.home, ids)

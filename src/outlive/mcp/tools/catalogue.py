@@ -1,4 +1,4 @@
-"""All tools, in the order in which a client lists them."""
+"""All tools of the MCP server, in the order in which a client lists them."""
 
 from __future__ import annotations
 

@@ -9,18 +9,10 @@ from pydantic import Field
 from outlive.domain.effects.describe import none_open, summary_of, window_words
 from outlive.domain.text.sanitize import one_line
 from outlive.mcp.answer import Answer, framed
-from outlive.mcp.tools.show import Id
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.tool import Arguments, Call, Id, Tool
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.service.clock import utc_now
-from outlive.service.effects.effects import (
-    declared_document,
-    declared_of,
-    effects_document,
-    effects_of,
-    open_now,
-    window_document,
-)
+from outlive.service.effects.effects import declared_of, effects_document, effects_of, open_now, window_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,8 +41,8 @@ def effects(call: Call, given: EffectsOf) -> Answer:
             text=framed(f"What {task.id} has changed and not restored yet.", lines),
             document={"level": found.level, "windows": [window_document(window, now) for window in windows[:_MOST]]},
         )
-    # The document is limited, as in `show`, because clients give the whole document to the model.
-    document = {**effects_document(found, now), "declared": declared_document(declared_of(task))}
+    # The JSON document is limited, as in the tool `show`, because clients give all of it to the model.
+    document = effects_document(found, now, declared=declared_of(task))
     return Answer(text=framed(f"What {task.id} touched.", _lines(found, now)), document=document)
 
 

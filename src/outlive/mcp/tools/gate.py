@@ -9,11 +9,7 @@ from outlive.sdk.outlive import adopt
 from outlive.service.sessions import gate as gating
 
 
-class Gate(Arguments):
-    """The arguments of `gate`. The tool takes no arguments."""
-
-
-def gate(call: Call, _: Gate) -> Answer:
+def gate(call: Call, _: Arguments) -> Answer:
     """Return whether the caller's session may stop now."""
     answer = gating.gate(call.home, own_session(call), call.caller.project, adopt)
     head = "You may stop." if answer.may_stop else "Wait: tasks still run, or endings were not reported yet."
@@ -25,7 +21,6 @@ TOOL = Tool(
     name="gate",
     title="May this session stop?",
     description="Return whether this session may stop, for which tasks it waits, and which are lost or not reported.",
-    takes=Gate,
     act=gate,
     reads_only=False,
 )

@@ -1,4 +1,4 @@
-"""The tool `guard`: which tasks have changed files and may restore them."""
+"""The tool `guard`: which tasks have changed files and may restore them later."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class Guard(Arguments):
 
 
 def guard(call: Call, given: Guard) -> Answer:
-    """Return the tasks that have changed the files and may restore them, or `Clear.`."""
+    """Return the tasks that have changed the files and may restore them later.
+
+    If there is no such task, return `Clear.`.
+    """
     if bool(given.paths) == (given.command is not None):
         raise UserError("guard takes either paths or a command", "give exactly one of the two")
     directory = os.path.join(call.caller.directory, given.cwd or "")
@@ -54,10 +57,9 @@ def guard(call: Call, given: Guard) -> Answer:
 
 
 def _concerns(call: Call, holder: Holder) -> bool:
-    """Return whether a holder belongs to the caller's project.
+    """Return whether a task that has changed files concerns the caller's project.
 
-    A holder is a task that has changed files and may restore them. It belongs to the project if the task or one of the
-    files does. Other holders are not shown.
+    It does if the task or one of the files belongs to this project. Other tasks are not shown.
     """
     tree = call.caller.project
     if any(f"{path}/".startswith(f"{tree}/") for path in (holder.window.scope, *holder.window.paths)):
@@ -66,9 +68,9 @@ def _concerns(call: Call, holder: Holder) -> bool:
 
 
 def _is_own(call: Call, announced: Announced) -> bool:
-    """Return whether an unobserved task belongs to the caller's project.
+    """Return whether a task whose changes are not observed belongs to the project.
 
-    The task is a task of Outlive, or a command that a client runs itself.
+    This is a task of Outlive, or a background command of a client.
     """
     if announced.client is not None:
         return announced.project == call.caller.project

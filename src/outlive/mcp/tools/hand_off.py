@@ -1,4 +1,4 @@
-"""The tool `hand_off`: the digest of background tasks for a session."""
+"""The tool `hand_off`: a summary of background tasks for a session."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ from outlive.service.notices.inbox import peek
 from outlive.service.sessions import hand_off as handing_off
 
 
-class HandOff(Arguments):
-    """The arguments of `hand_off`. The tool takes no arguments."""
-
-
-def hand_off(call: Call, _: HandOff) -> Answer:
-    """Return the digest. The notices in it do not count as presented."""
+def hand_off(call: Call, _: Arguments) -> Answer:
+    """Return the hand-off. The notices in it do not count as presented."""
     session = own_session(call)
     reconcile(call.home, utc_now(), None, adopt)
     seen = peek(call.home, session, call.caller.project)
@@ -41,6 +37,5 @@ TOOL = Tool(
         "Return the tasks that run, that ended without being reported, and that were lost, and the files that tasks "
         "have changed and not restored. Call this when a session begins, resumes or was compacted."
     ),
-    takes=HandOff,
     act=hand_off,
 )

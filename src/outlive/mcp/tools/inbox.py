@@ -1,4 +1,4 @@
-"""The tool `inbox`: the notices of this session, each once."""
+"""The tool `inbox`: the notices of this session. Each notice is shown only once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class Inbox(Arguments):
 
 
 def inbox(call: Call, given: Inbox) -> Answer:
-    """Claim the notices, compose the answer, and then mark them as presented."""
+    """Return the session's notices, and mark them as presented.
+
+    First they are reserved for this call, so that no other call presents them, too.
+    """
     session, project = own_session(call), call.caller.project
     reconcile(call.home, utc_now(), None, adopt)
     if given.peek:

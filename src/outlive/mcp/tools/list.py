@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from outlive.domain.tasks.lifecycle import LIVE
 from outlive.domain.tasks.task_json import duration_s
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from outlive.domain.tasks.task import Task
 
-# The text and the JSON of twenty tasks together must fit into 8 kB, because clients give the whole answer to the model.
+# The text and the JSON of twenty tasks together must fit into 8 kB, because clients give both to the model.
 _WIDTH, _NARROW = 50, 22
 State = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "lost"]
 
@@ -29,14 +29,18 @@ State = Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_
 class List(Arguments):
     """The arguments of `list`."""
 
-    state: Annotated[list[State], Field(description="list only tasks in these states")] = []
+    state: Annotated[
+        list[State],
+        BeforeValidator(lambda given: [given] if isinstance(given, str) else given),  # models often write one word
+        Field(description="list only tasks in these states"),
+    ] = []
     group: Annotated[str | None, Field(description="list only tasks of this group")] = None
     session: Annotated[str | None, Field(description="list only tasks that this session launched")] = None
     limit: Annotated[int, Field(ge=1, le=100, description="list at most N tasks")] = 20
 
 
 def list_tasks(call: Call, given: List) -> Answer:
-    """Return the selected tasks, newest first."""
+    """Return the tasks that the arguments select, newest first."""
     now = utc_now()
     selection = Selection(
         project=call.caller.project,
@@ -59,7 +63,7 @@ def list_tasks(call: Call, given: List) -> Answer:
 
 
 def short_document(task: Task, now: datetime) -> dict[str, object]:
-    """Return the fields of a task that help to choose a task.
+    """Return the fields of a task that help to choose one from a list.
 
     Long texts are shortened, and empty fields are left out. The tool `show` returns all fields.
     """
@@ -80,12 +84,12 @@ def short_document(task: Task, now: datetime) -> dict[str, object]:
 
 
 def short_line(task: Task, now: datetime) -> str:
-    """Return the line of one task in the list."""
+    """Return one line about a task, for the list."""
     return task_line(task, now, _cut(task.launch.description or task.launch.command, _WIDTH))
 
 
 def _cut(text: str, room: int) -> str:
-    """Return the beginning of a text, at most `room` bytes long as JSON."""
+    """Return the beginning of a text that takes at most `room` bytes as JSON."""
     line = one_line(text, room)
     while len(line.encode("utf-8", "replace")) + sum(map(line.count, '"\\')) > room:
         line = line[:-2] + "…"

@@ -1,4 +1,4 @@
-"""The tool `output`: what a task has written."""
+"""The tool `output`: the output that a task has written so far."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from outlive.bundle.output import read_piece, size_of
 from outlive.domain.text.sanitize import shown
 from outlive.domain.text.units import show_size
 from outlive.mcp.answer import Answer, framed
-from outlive.mcp.tools.show import Id
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.tool import Arguments, Call, Id, Tool
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.service.tasks.output import files_with_output, output_document, pieces_of, start_of_tail
 
@@ -35,7 +34,7 @@ class Output(Arguments):
 
 
 def output(call: Call, given: Output) -> Answer:
-    """Return the requested part of the output, or by default its end."""
+    """Return the requested part of a task's output. Without a request, return the end."""
     task = own_task(call, given.id)
     files = files_with_output(call.home, task, given.attempt)
     start = _start(files, given)
@@ -53,14 +52,14 @@ def output(call: Call, given: Output) -> Answer:
 def _start(files: AttemptFiles, given: Output) -> int:
     """Return the offset of the first byte to return.
 
-    This is the given offset, or the offset at which the tail begins. The tail begins with a whole line.
+    This is the given offset, or the beginning of the last lines. They begin with a whole line.
     """
     if given.since is not None:
         return given.since
     start, latest = start_of_tail(files, _LINES if given.tail is None else given.tail), size_of(files) - given.bytes
     if start >= latest:
         return start
-    # A secret that is cut in the middle of a line would not be recognized.
+    # A line must not be cut: if a secret in it were cut, too, it would not be recognized.
     return latest + read_piece(files, latest, given.bytes).content.find(b"\n") + 1
 
 

@@ -5,26 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from outlive.domain.errors import Conflict
-from outlive.mcp.answer import Answer, framed
-from outlive.mcp.tools.show import Id
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.answer import Answer, framed, task_answer
+from outlive.mcp.tools.tool import Call, OneTask, Tool
 from outlive.mcp.tools.visible_tasks import own_task
-from outlive.service.clock import utc_now
 from outlive.service.notices.inbox import result_was_read
 from outlive.service.notices.reserve import read_ending
-from outlive.service.tasks.task_document import task_document
 
 if TYPE_CHECKING:
     from outlive.domain.tasks.task import Task
 
 
-class Result(Arguments):
-    """The arguments of `result`."""
-
-    id: Id
-
-
-def result(call: Call, given: Result) -> Answer:
+def result(call: Call, given: OneTask) -> Answer:
     """Return how one task ended."""
     task = own_task(call, given.id)
     if task.current.settled_at is None:
@@ -33,15 +24,15 @@ def result(call: Call, given: Result) -> Answer:
 
 
 def result_of(call: Call, task: Task, *, is_asked_for: bool = True) -> Answer:
-    """Return the ending of a task as its notice describes it.
+    """Return how a task ended, in the words of its notice.
 
-    The task's notices are acknowledged, if the caller's session may acknowledge them. A caller that did not ask for the
-    ending gets only one line if the ending was reported before.
+    The task's notices are acknowledged, if the caller's session may acknowledge them. If the end was reported before
+    and the caller did not ask for it (`is_asked_for`), the result is only one line.
     """
     ending = read_ending(call.home, task.id, call.caller.session, call.caller.project)
     is_known = ending.was_told and not is_asked_for
     text = framed("This ending was reported before.", [ending.line]) if is_known else ending.text
-    answer = Answer(text=text, document=task_document(call.home, task, utc_now()))
+    answer = task_answer(call.home, task, text)
     result_was_read(call.home, task, call.caller.session, call.caller.project)
     return answer
 
@@ -50,7 +41,7 @@ TOOL = Tool(
     name="result",
     title="Read a task's result",
     description="Return how a task ended, with the end of its output. The ending then counts as reported.",
-    takes=Result,
+    takes=OneTask,
     act=result,
     reads_only=False,
 )

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from outlive.mcp.answer import Answer
+from outlive.mcp.answer import Answer, task_answer
 from outlive.mcp.permission import check_may_run
-from outlive.mcp.tools.show import Id
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.tool import Call, LaunchTool, OneTask
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.sdk.outlive import adopt, retry_for
-from outlive.service.clock import utc_now
 from outlive.service.tasks.read import find
-from outlive.service.tasks.task_document import task_document
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
 
-class Retry(Arguments):
-    """The arguments of `retry`."""
-
-    id: Id
-
-
-def launch(call: Call, given: Retry, _: timedelta | None = None) -> str:
+def launch(call: Call, given: OneTask, _: timedelta | None = None) -> str:
     """Start a new attempt of a task, and return the task's id.
 
     Raises `RunRefused` if this server may not launch tasks.
@@ -35,17 +26,14 @@ def launch(call: Call, given: Retry, _: timedelta | None = None) -> str:
     return task.id
 
 
-def retry(call: Call, given: Retry) -> Answer:
-    """Start a new attempt, and answer at once."""
+def retry(call: Call, given: OneTask) -> Answer:
+    """Start a new attempt of a task, and reply at once."""
     task = find(call.home, [launch(call, given)], adopt)[0]
     head = f"Task {task.id} is {task.state}, attempt {task.current.number}."
-    return Answer(
-        text=f"{head} Its ending is recorded, and `wait` and `inbox` report it.",
-        document=task_document(call.home, task, utc_now()),
-    )
+    return task_answer(call.home, task, f"{head} Its ending is recorded, and `wait` and `inbox` report it.")
 
 
-TOOL = Tool(
+TOOL = LaunchTool(
     name="retry",
     title="Try a background task again",
     description=(
@@ -53,11 +41,7 @@ TOOL = Tool(
         "attempts keep their output and ending. This tool refuses in the same cases as `run`, and if an agent ended "
         "with a question: `agent` with `resume` answers."
     ),
-    takes=Retry,
+    takes=OneTask,
     act=retry,
     launch=launch,
-    task_support="optional",
-    is_patient=True,
-    reads_only=False,
-    destroys=True,
 )

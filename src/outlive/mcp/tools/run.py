@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,52 +13,60 @@ from outlive.domain.tasks.lifecycle import is_terminal
 from outlive.domain.tasks.queueing import slots
 from outlive.domain.tasks.task import NOTIFY
 from outlive.domain.text.units import parse_duration
-from outlive.mcp.answer import Answer
+from outlive.mcp.answer import Answer, task_answer
 from outlive.mcp.permission import check_may_run
 from outlive.mcp.tools.result import result_of
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.tool import Arguments, Call, LaunchTool
 from outlive.mcp.tools.visible_tasks import own_tasks
 from outlive.sdk.outlive import Outlive, adopt
-from outlive.service.clock import utc_now
 from outlive.service.tasks.read import find
 from outlive.service.tasks.run import DEFAULT_RETENTION
-from outlive.service.tasks.task_document import task_document
 from outlive.service.tasks.wait import wait_for
 
 if TYPE_CHECKING:
     from outlive.domain.tasks.task import Notify, Task
     from outlive.sdk import outlive as sdk
 else:
-    # Type checkers read the type `Notify` from the domain module. At run time, the domain module has only the list of
-    # the type's values.
+    # Type checkers read the type `Notify` from the domain module. When the program runs, that module has only the list
+    # of the type's values.
     Notify = Literal[NOTIFY]
 
 MOST_INLINE = timedelta(seconds=45)
-told_notify = (
-    "which endings are reported; `output` delays a success without output until the next turn; `never` is for servers"
-)
+# The arguments of `run` that `agent` has too.
+Description = Annotated[str | None, Field(description="describe the task in a few words")]
+Directory = Annotated[str | None, Field(description="the working directory; default: the project's")]
+Group = Annotated[str | None, Field(description="a name to list, wait for and cancel tasks together")]
+Key = Annotated[str | None, Field(description="start nothing if a task with this key runs or succeeded; else retry it")]
+After = Annotated[list[str], Field(description="begin when these tasks have succeeded")]
+Retries = Annotated[int, Field(ge=0, le=100, description="retry up to N times if the task fails")]
+Notified = Annotated[
+    Notify,
+    Field(
+        description="which endings are reported; `output` delays a success without output until the next turn; `never`"
+        " is for servers"
+    ),
+]
+_SHARED = {"description", "cwd", "group", "key", "timeout", "idle_timeout", "after", "retries", "notify"}
 
 
 class Run(Arguments):
     """The arguments of `run`."""
 
     command: Annotated[str | list[str], Field(description="a line of shell, or a program with its arguments")]
-    description: Annotated[str | None, Field(description="describe the task in a few words")] = None
-    cwd: Annotated[str | None, Field(description="the working directory; default: the project's")] = None
+    description: Description = None
+    cwd: Directory = None
     env: Annotated[dict[str, str], Field(description="variables to add to the environment")] = {}
-    group: Annotated[str | None, Field(description="a name to list, wait for and cancel tasks together")] = None
-    key: Annotated[
-        str | None, Field(description="start nothing if a task with this key runs or succeeded; else retry it")
-    ] = None
+    group: Group = None
+    key: Key = None
     timeout: Annotated[str | None, Field(description="end the task after this time, such as 90s, 15m, 2h")] = None
     idle_timeout: Annotated[
         str | None, Field(description="end the task if it prints nothing and hardly uses the processor for this time")
     ] = None
-    after: Annotated[list[str], Field(description="begin when these tasks have succeeded")] = []
+    after: After = []
     after_any: Annotated[list[str], Field(description="begin when these tasks have ended in any way")] = []
     slots: Annotated[dict[str, int], Field(description="for each name, run at most this many tasks at a time")] = {}
     lock: Annotated[list[str], Field(description="for each name, run only one task at a time")] = []
-    retries: Annotated[int, Field(ge=0, le=100, description="retry up to N times if the task fails")] = 0
+    retries: Retries = 0
     ports: Annotated[
         list[str],
         Field(description="lease a free port for each name; the command gets it as $PORT_NAME and as {port:NAME}"),
@@ -67,12 +75,12 @@ class Run(Arguments):
         bool, Field(description="start it although the same server or watcher runs in this directory already")
     ] = False
     stdin: Annotated[bool, Field(description="let `send` send input; without this, the task has no input")] = False
-    notify: Annotated[Notify, Field(description=told_notify)] = "end"
+    notify: Notified = "end"
     wait: Annotated[str | None, Field(description="wait this long for the result, at most 45s")] = None
 
 
 def launch(call: Call, given: Run, keep: timedelta | None = None) -> str:
-    """Launch a task, and return its id once its record is on disk.
+    """Launch a task, and return its id. By then, the task is recorded on disk.
 
     Raises `RunRefused` if this server may not launch tasks.
     """
@@ -82,38 +90,40 @@ def launch(call: Call, given: Run, keep: timedelta | None = None) -> str:
 def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
     check_may_run(call.caller, call.environ)
     for name, room in given.slots.items():
-        slots(f"{name}={room}")  # raises the same error as the spawner, before a request is sent
+        slots(f"{name}={room}")  # raises an error for a wrong value early, before the spawner is asked to launch
     if wrong := [name for name in given.env if "=" in name]:
         raise UserError(f"{wrong[0][:40]!r} is not a name of a variable", "give a name without `=`")
-    own_tasks(call, [*given.after, *given.after_any])  # raises UnknownTask for tasks that the caller may not see
-    retain = None if keep is None else max(keep, DEFAULT_RETENTION)
+    own_tasks(call, [*given.after, *given.after_any])  # raises an error if the caller may not see one of the tasks
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
     return outlive.run(
         given.command,
-        cwd=os.path.join(call.caller.directory, given.cwd or ""),
         env=given.env,
-        description=given.description,
-        group=given.group,
-        key=given.key,
-        timeout=span_of(given.timeout),
-        idle_timeout=span_of(given.idle_timeout),
-        retries=given.retries,
-        after=given.after,
         after_any=given.after_any,
         slots=given.slots,
         locks=given.lock,
         ports=given.ports,
         again=given.again,
         stdin=given.stdin,
-        notify=given.notify,
-        retain=retain,
+        **shared_arguments(call, given, keep),
     )
 
 
-def run(call: Call, given: Run) -> Answer:
-    """Launch a task, and answer at once.
+def shared_arguments(call: Call, given: Arguments, keep: timedelta | None) -> dict[str, Any]:
+    """Return the arguments that `Outlive.run` and `Outlive.agent` share."""
+    told = given.model_dump(include=_SHARED)
+    return {
+        **told,
+        "cwd": os.path.join(call.caller.directory, told["cwd"] or ""),
+        "timeout": span_of(told["timeout"]),
+        "idle_timeout": span_of(told["idle_timeout"]),
+        "retain": None if keep is None else max(keep, DEFAULT_RETENTION),
+    }
 
-    With `wait`, the answer is how the task ended, if it ends in time.
+
+def run(call: Call, given: Run) -> Answer:
+    """Launch a task, and reply at once.
+
+    With `wait`, the reply says how the task ended, if it ends in time.
     """
     patience = span_of(given.wait)
     if patience is not None and patience > MOST_INLINE:
@@ -135,18 +145,18 @@ def _launched(call: Call, task: Task) -> Answer:
         head = f"Task {task.id} is {task.state}; `result` shows how it ended."
     else:
         head = f"Task {task.id} is {task.state}. Go on with other work; `wait` and `inbox` report its ending."
-    return Answer(text=head, document=task_document(call.home, task, utc_now()))
+    return task_answer(call.home, task, head)
 
 
 def span_of(text: str | None) -> timedelta | None:
-    """Convert a text such as `15m` to a span of time.
+    """Return the duration that a text such as `15m` stands for.
 
-    Raises `UserError` for a text that is not a span of time.
+    Raises `UserError` if the text is not a duration.
     """
     return None if text is None else parse_duration(text)
 
 
-TOOL = Tool(
+TOOL = LaunchTool(
     name="run",
     title="Launch a background task",
     description=(
@@ -158,8 +168,4 @@ TOOL = Tool(
     takes=Run,
     act=run,
     launch=launch,
-    task_support="optional",
-    is_patient=True,
-    reads_only=False,
-    destroys=True,
 )

@@ -6,13 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from outlive.mcp.answer import Answer
+from outlive.mcp.answer import Answer, task_answer
 from outlive.mcp.tools.tool import Arguments, Call, Tool
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.sdk.outlive import adopt
-from outlive.service.clock import utc_now
 from outlive.service.tasks import send as sending
-from outlive.service.tasks.task_document import task_document
 
 
 class Send(Arguments):
@@ -32,7 +30,7 @@ def send(call: Call, given: Send) -> Answer:
     sent = sending.send(call.home, task.id, content, adopt, is_last=given.eof)
     more = ", and its input was closed" if given.eof else ""
     text = f"{len(content)} bytes were sent to task {sent.id}{more}. `output` shows its answer."
-    return Answer(text=text, document=task_document(call.home, sent, utc_now()))
+    return task_answer(call.home, sent, text)
 
 
 TOOL = Tool(

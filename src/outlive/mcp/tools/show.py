@@ -1,34 +1,23 @@
-"""The tool `show`: everything about one task."""
+"""The tool `show`: all that is known about one task."""
 
 from __future__ import annotations
-
-from typing import Annotated
-
-from pydantic import Field
 
 from outlive.domain.effects.describe import summary_of
 from outlive.domain.notices.notice_text import how_it_ended, when_it_ran
 from outlive.domain.text.sanitize import one_line
 from outlive.domain.timestamps import iso
 from outlive.mcp.answer import Answer, framed, tail_lines, task_line
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.tool import Call, OneTask, Tool
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.service.clock import utc_now
 from outlive.service.effects.effects import effects_of
 from outlive.service.tasks.task_document import full_document
 
-Id = Annotated[str, Field(description="a task's id, or a unique prefix of it")]
 _WIDE = 300
 
 
-class Show(Arguments):
-    """The arguments of `show`."""
-
-    id: Id
-
-
-def show(call: Call, given: Show) -> Answer:
-    """Return everything about one task."""
+def show(call: Call, given: OneTask) -> Answer:
+    """Return all that is known about one task."""
     now, task = utc_now(), own_task(call, given.id)
     launch, attempt = task.launch, task.current
     effects = effects_of(call.home, task)
@@ -53,6 +42,6 @@ TOOL = Tool(
     name="show",
     title="Show a background task",
     description="Return everything about one task: command, directory, attempts, ending, effects, last output.",
-    takes=Show,
+    takes=OneTask,
     act=show,
 )

@@ -1,14 +1,14 @@
-"""The definition of a tool: its schema, and the function that answers calls.
+"""The definition of an MCP tool: its arguments, and the function that it calls.
 
-The answers are text and JSON. The function runs in a thread.
+The function returns text and JSON. It runs in a thread.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import mcp_types as types
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from outlive.domain.errors import UserError
 from outlive.domain.value import Value
@@ -25,12 +25,22 @@ TaskSupport = Literal["forbidden", "optional", "required"]
 
 
 class Arguments(BaseModel):
-    """The arguments of a tool.
+    """The base class for the arguments of a tool.
 
-    An unknown argument is an error. Otherwise, a model that guesses an argument would not notice the mistake.
+    An unknown argument is an error. Otherwise, a model that guesses the name of an argument would not notice the
+    mistake.
     """
 
     model_config = ConfigDict(extra="forbid")
+
+
+Id = Annotated[str, Field(description="a task's id, or a unique prefix of it")]
+
+
+class OneTask(Arguments):
+    """The arguments of a tool that needs only the id of a task."""
+
+    id: Id
 
 
 class Call(Value):
@@ -42,22 +52,26 @@ class Call(Value):
 
 
 class Tool(Value):
-    """A tool of the server."""
+    """One tool of the MCP server."""
 
     name: str
     title: str
     description: str
-    takes: type[Arguments]
+    takes: type[Arguments] = Arguments
+    """The arguments. By default, the tool takes none."""
     act: Callable[[Call, Any], Answer]
-    """The function that answers a call. The function may block, because it runs in a thread."""
+    """The function that runs a call and returns the reply. It may block, because it runs in a thread."""
     launch: Callable[[Call, Any, timedelta | None], str] | None = None
-    """The function that launches a task for a client that follows the task, and returns the task's id.
+    """The function that launches a task for a client that polls the task, and returns the task's id.
 
-    Its last argument is the shortest retention of the task. If `launch` is None, the tool launches no task.
+    Its last argument is how long the task's record must be kept at least. If `launch` is None, the tool launches no
+    task.
     """
     task_support: TaskSupport = "forbidden"
     is_patient: bool = False
-    """Whether a call may block for many seconds. Such calls use threads that other calls do not use."""
+    """Whether a call may block for many seconds. Such calls run in threads of their own, so that other calls need not
+    wait.
+    """
     reads_only: bool = True
     destroys: bool = False
 
@@ -68,7 +82,7 @@ class Tool(Value):
         return {key: each for key, each in found.items() if key != "description"}
 
     def definition(self) -> types.Tool:
-        """Return the tool as the protocol lists it."""
+        """Return the tool's definition as `tools/list` shows it."""
         return types.Tool(
             name=self.name,
             title=self.title,
@@ -83,7 +97,7 @@ class Tool(Value):
         )
 
     def check(self, given: Mapping[str, Any] | None) -> Arguments:
-        """Return the checked arguments.
+        """Return the arguments of a call after a check.
 
         Raises `UserError` for the first wrong argument.
         """
@@ -98,10 +112,19 @@ class Tool(Value):
             ) from None
 
 
-def _lean(schema: Any) -> Any:
-    """Return a schema without titles, nulls and empty defaults.
+class LaunchTool(Tool):
+    """A tool that launches a task. A client may follow the task as an MCP task."""
 
-    A model does not need these parts, and they would make every request to the model longer.
+    task_support = "optional"
+    is_patient = True
+    reads_only = False
+    destroys = True
+
+
+def _lean(schema: Any) -> Any:
+    """Return a JSON schema without titles, nulls and empty defaults.
+
+    A model does not need them, and they would make every request to the model longer.
     """
     if isinstance(schema, list):
         return [_lean(each) for each in schema]

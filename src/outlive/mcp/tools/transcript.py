@@ -1,4 +1,4 @@
-"""The tool `transcript`: what an agent, its user and its tools have said."""
+"""The tool `transcript`: what an agent, its user and its tools have written."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pydantic import Field
 from outlive.domain.notices.notice_text import cut_bytes
 from outlive.domain.text.sanitize import to_json
 from outlive.mcp.answer import Answer, framed
-from outlive.mcp.tools.show import Id
-from outlive.mcp.tools.tool import Arguments, Call, Tool
+from outlive.mcp.tools.tool import Arguments, Call, Id, Tool
 from outlive.mcp.tools.visible_tasks import own_task
 from outlive.service.agents.transcript import entry_document, entry_lines, read_transcript, transcript_document
 
@@ -35,10 +34,10 @@ class Transcript(Arguments):
 
 
 def transcript(call: Call, given: Transcript) -> Answer:
-    """Return as many of the requested entries as fit into the answer.
+    """Return as many of the requested entries of the transcript as fit into the reply.
 
-    With `since` and without `last`, the first entries after that number are returned. Otherwise, the last entries are
-    returned.
+    With `since` and without `last`, these are the first entries after the number `since`. Otherwise, these are the last
+    entries.
     """
     task = own_task(call, given.id)
     found = read_transcript(call.home, task, since=given.since or 0, last=given.last, with_tools=given.tools)
@@ -55,12 +54,13 @@ def transcript(call: Call, given: Transcript) -> Answer:
 
 
 def fit(entries: Sequence[Entry], room: int, *, from_first: bool) -> tuple[list[dict[str, Any]], bool]:
-    """Return the documents of as many entries as fit, and whether some did not fit.
+    """Return the JSON of as many entries as fit, and whether some did not fit.
 
-    With `from_first`, these are the first entries in the order of arrival, so that a reader can continue after the
-    number of the last returned entry. Otherwise, these are the last entries. If not even one entry fits, its text is
-    cut. Making a document masks the secrets in it. For all entries of a very long transcript, this would take half a
-    minute, so documents are made only for the returned entries.
+    With `from_first`, these are the first entries, so that a reader can continue after the last of them. Otherwise,
+    these are the last entries. If not even one entry fits, its text is cut.
+
+    Only the returned entries are converted to JSON. The conversion masks secrets, and for all entries of a very long
+    transcript this would take half a minute.
     """
     candidates = sorted(entries, key=lambda entry: entry.number) if from_first else entries[::-1]
     taken: dict[int, dict[str, Any]] = {}
@@ -79,7 +79,7 @@ def _size(entry: dict[str, Any]) -> int:
 
 
 def _cut(entry: dict[str, Any], room: int) -> dict[str, Any]:
-    """Return an entry whose texts are cut to a number of bytes."""
+    """Return an entry whose texts have at most a number of bytes."""
     given = entry["input"]
     if given is not None and len(to_json(given)) > room:
         given = cut_bytes(to_json(given), room)

@@ -1,4 +1,4 @@
-"""The tasks that a caller may see: the tasks of its project and of its session."""
+"""The tasks that a caller may see: those of its project and of its session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def own_tasks(call: Call, ids: Sequence[str]) -> list[Task]:
-    """Return the named tasks as they are now, if the caller may see them.
+    """Return the tasks with these ids in their current state.
 
     Raises `UnknownTask` for a task of another project, unless the caller's session launched it.
     """
@@ -36,9 +36,9 @@ def own_tasks(call: Call, ids: Sequence[str]) -> list[Task]:
 
 
 def _is_of_session(call: Call, task: Task) -> bool:
-    """Return whether the lineage of the caller's session launched a task.
+    """Return whether the caller's session, or one that it continues, launched a task.
 
-    The lineage is the chain of sessions that continue each other. The task may belong to any project.
+    The task may belong to any project.
     """
     session = call.caller.session
     if session is None or task.lineage is None:
@@ -47,26 +47,29 @@ def _is_of_session(call: Call, task: Task) -> bool:
 
 
 def own_task(call: Call, one: str) -> Task:
-    """Return the named task as it is now, if the caller may see it."""
+    """Return the task with this id in its current state.
+
+    Raises `UnknownTask` for a task of another project, unless the caller's session launched it.
+    """
     return own_tasks(call, [one])[0]
 
 
 def session_or_project(call: Call) -> Selection:
-    """Return a selection of the tasks of the caller's session.
+    """Return the filter for the tasks of the caller's session.
 
-    If the session is not known, the tasks of the caller's project are selected.
+    If the session is not known, the filter selects the tasks of the caller's project.
     """
     caller = call.caller
     if caller.session is None:
         return Selection(project=caller.project)
-    # No session has the number 0, so a session that is not recorded selects no tasks.
+    # No session has the number 0. So if the session is not in the ledger, no task is selected.
     return Selection(session=caller.session, origin=number_of(call.home, caller.session, caller.project) or 0)
 
 
 def own_session(call: Call) -> str:
-    """Return the caller's session.
+    """Return the name of the caller's session.
 
-    Raises `UserError` if the session is not known.
+    Raises `UserError` if it is not known.
     """
     if call.caller.session is None:
         raise UserError(

@@ -1,8 +1,8 @@
-"""The tool `wait`: block until tasks have ended, in several short calls.
+"""The tool `wait`: wait until tasks have ended, in several short calls.
 
-Clients cut a call off after about a minute. So one call waits for at most 45 seconds. Its answer has a token with which
-the next call continues the wait. In this way, a wait may last for hours. During a call, the kernel wakes this process,
-and nothing is polled.
+Clients stop a call after about a minute. So one call waits for at most 45 seconds. If no task has ended by then, the
+reply contains a token with which the next call continues the wait. So a wait may last for hours. Nothing is polled: the
+kernel wakes this process when a task ends.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ class Wait(Arguments):
 
 
 def wait(call: Call, given: Wait) -> Answer:
-    """Wait for at most `seconds`, and return which tasks ended or which line matched."""
+    """Wait for at most `seconds`, and return which tasks have ended.
+
+    If the call has a pattern, return the line of output that matches.
+    """
     given = given if given.resume is None else _read_token(given.resume).model_copy(update={"seconds": given.seconds})
     tasks = _meant(call, given)
     return _wait_for_ends(call, given, tasks) if given.until is None else _wait_for_line(call, given, tasks)
@@ -89,9 +92,9 @@ def _wait_for_ends(call: Call, given: Wait, tasks: list[Task]) -> Answer:
 
 
 def _wait_for_line(call: Call, given: Wait, tasks: list[Task]) -> Answer:
-    """Wait until a line of the task's output matches, or until a condition holds.
+    """Wait until a line of the task's output matches a pattern, or a condition holds.
 
-    If the task ends during the wait, its ending does not count as reported, because the caller did not ask for it.
+    If the task ends meanwhile, its end does not count as reported, because the caller has only asked for the line.
     """
     if len(tasks) != 1:
         raise UserError("`until` searches the output of exactly one task", "give the id of one task")

@@ -15,7 +15,7 @@ from outlive.service.tasks.wait_for_condition import condition_of
 if TYPE_CHECKING:
     from outlive.mcp.tools.tool import Call
 
-# The additional time, in seconds, that the search process may take to start and to exit.
+# How many seconds longer the process that searches may take, to start and to exit.
 _MARGIN_S = 10
 
 
@@ -55,8 +55,8 @@ class Found(Value):
 def wait_for_line(call: Call, task: str, pattern: str, seconds: float) -> Found:
     """Wait for a line that matches a pattern, or for a condition such as `port:5173`.
 
-    The search runs in a separate process, which runs `outlive wait`. In this process, a pattern that takes very long to
-    match would block every other call of the server. A separate process can be killed.
+    The search runs in a process of its own, which runs `outlive wait`. Some patterns take very long to match. In this
+    process, they would block all other calls, but another process can be killed.
     """
     words = ("wait", task, "--no-ack", "--json", "--timeout", f"{seconds:.3f}s", f"--until={pattern}")
     try:

@@ -21,9 +21,9 @@ _HEX = frozenset("0123456789abcdef")
 
 
 def measure_distance(then: GitState, now: GitState, timeout_s: float = TIMEOUT_S) -> Distance | None:
-    """Return how many commits the HEADs of two snapshots are ahead and behind.
+    """Return how many commits one HEAD is ahead of another, and how many behind.
 
-    Returns None if the numbers are unknown.
+    The two HEADs are those of two snapshots. Returns None if the numbers are unknown.
     """
     old, new = then.head or "", now.head or ""
     if len(old) not in (40, 64) or len(old) != len(new) or not _HEX.issuperset(old + new):

@@ -1,8 +1,8 @@
 """Comparison of all files of a task's repositories before and after the task.
 
 The first snapshot is taken while the command already runs. The first snapshot may have many megabytes, so it is stored
-in an unnamed file. The bundle keeps the comparison, the files that differ from the index at the end, and digests of the
-contents of all files.
+in an unnamed file. The bundle keeps the comparison, the files that differ from the git index at the end, and digests of
+the contents of all files.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def keep_first(
 ) -> None:
     """Store a full snapshot of each directory's repository in a file.
 
-    `outside` lists the directories that were not in a repository before the command. For such a directory, an empty
-    snapshot is stored, so a repository that is found there later counts as new.
+    `fd` is the file. `outside` lists the directories that were not in a repository before the command. For such a
+    directory, an empty snapshot is stored, so a repository that is found there later counts as new.
 
     `baseline` is another open file or None. The baseline file gets the states of the files that were not written since
     `since_ns`.
@@ -46,7 +46,7 @@ def keep_first(
         for directory in directories
     ]
     if baseline is not None:
-        from outlive.observe.watch.baseline import write_baseline  # noqa: PLC0415 - only watched tasks need this import
+        from outlive.observe.watch.baseline import write_baseline  # noqa: PLC0415 - only tasks whose files are watched need this import
 
         write_baseline(baseline, found, since_ns)
     with open(fd, "wb", closefd=False) as file:
@@ -65,8 +65,8 @@ def compare_with_first(
 ) -> tuple[str, str]:
     """Return the comparisons and the last snapshots, as two strings for the bundle.
 
-    `quick` are the quick snapshots from the end of the task. If `since_ns` is given, the command was already running
-    when the first snapshot was taken.
+    `fd` is the file with the first snapshots. `quick` are small snapshots that were taken at the end of the task. If
+    `since_ns` is given, the command was already running when the first snapshot was taken.
 
     The comparisons leave out the paths in `seen`, whose changes were observed, and the directory `ignored`, to which
     Outlive writes. But a repository in `worktrees`, where agents work, is compared as a whole.
@@ -145,9 +145,10 @@ def _with_parents(paths: Collection[str]) -> set[str]:
 
 
 def _with_git_of(quick: Snapshot, full: Snapshot) -> Snapshot:
-    """Return the full snapshot with the quick snapshot's state of git.
+    """Return the full snapshot with the git state of the quick snapshot.
 
-    The quick snapshot was taken at the end of the task, and the full snapshot later.
+    The quick snapshot, which has no files of the worktree, was taken at the end of the task. The full snapshot was
+    taken later.
     """
     if quick.git is None or full.git is None or quick.git.identity != full.git.identity:
         return full
@@ -155,10 +156,10 @@ def _with_git_of(quick: Snapshot, full: Snapshot) -> Snapshot:
 
 
 def _with_dirty(quick: Snapshot, full: Snapshot, first: Snapshot, until_ns: int, named: Collection[str]) -> Snapshot:
-    """Add the dirty files and the digests of all files to the quick snapshot.
+    """Add the changed files and the digests of all files to the quick snapshot.
 
-    Files that changed after `until_ns` count as dirty, because their state at `until_ns` is unknown. If some files were
-    not inspected, or too many are dirty, the snapshot is returned unchanged.
+    Files that changed after `until_ns` are added too, because their state at `until_ns` is unknown. The digests leave
+    out the paths in `named`. If some files were not inspected, or too many have changed, nothing is added.
     """
     if full.tree is None or full.tree.stopped is not None or full.git is None:
         return quick
@@ -170,14 +171,17 @@ def _with_dirty(quick: Snapshot, full: Snapshot, first: Snapshot, until_ns: int,
 
 
 def _unfollowed(seen: Collection[str], files: Collection[str], snapshots: Sequence[Snapshot]) -> int:
-    """Return how many observed paths have no stored state and are not tracked by git."""
+    """Return how many observed paths have no stored state and are not tracked by git.
+
+    `seen` are the observed paths, and `files` the paths with a stored state.
+    """
     left = {path for path in seen if path not in files}
     for each in snapshots:
         if each.git is not None and each.tree is not None and each.tree.stopped is None:
             top = (each.git.top or "").rstrip("/")
             left.difference_update(f"{top}/{as_text(path)}" for path in each.tree.tracked)
-    # Git's own files do not count: refs and index are compared with the snapshot, and other files, such as ORIG_HEAD,
-    # do not matter.
+    # Git's own files do not count. The refs and the index are compared with the snapshot, and other files of git, such
+    # as ORIG_HEAD, do not matter.
     gits = tuple(f"{place}/" for each in snapshots if each.git for place in (each.git.git_dir, each.git.common_dir))
     return sum(not path.startswith(gits) for path in left)
 

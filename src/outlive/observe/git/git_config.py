@@ -23,7 +23,7 @@ _MOST_BYTES = 256 << 10
 def configuration_around(git: GitState, environ: Mapping[str, str]) -> list[str]:
     """Return the paths of all git configuration files outside a repository.
 
-    The files need not exist.
+    `git` is the recorded state of the repository. The files need not exist.
     """
     home = environ.get("HOME", "")
     xdg = environ.get("XDG_CONFIG_HOME") or home + "/.config"
@@ -74,7 +74,7 @@ def _plain(value: str) -> str:
 
 
 def _holds(condition: str, git_dir: str, directory: str, home: str) -> bool:
-    """Return whether the condition of an include is met."""
+    """Return whether the condition of an include in git's configuration is met."""
     kind, _, pattern = condition.partition(":")
     if kind not in {"gitdir", "gitdir/i"}:
         return True

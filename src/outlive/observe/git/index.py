@@ -28,7 +28,7 @@ _flags_at = Struct(">H").unpack_from
 
 
 class Entry(Value):
-    """The fields of one entry of an index."""
+    """The fields of one entry of a git index."""
 
     mode: int
     content: bytes
@@ -43,9 +43,9 @@ class Entry(Value):
 
 
 class Index(Value):
-    """The content of an index: the stamp, content id and flags of every path.
+    """The content of a git index: the stat fields, content id and flags of each path.
 
-    A stamp contains fields of a stat result, in the form of `object_ids.stamp_from`.
+    The stat fields are in the form of `object_ids.stamp_from`.
     """
 
     version: int
@@ -71,7 +71,10 @@ class Index(Value):
 
 
 def read_index(path: str, id_bytes: int = 20, until: float | None = None) -> Index:
-    """Return the index in a file. If there is no file, return an empty index."""
+    """Return the index in a file. If there is no file, return an empty index.
+
+    Reading stops with an error at the time `until`. `id_bytes` is the length of an object id.
+    """
     content = read_regular(path, _MOST_BYTES)
     if content is None:
         return Index(version=2, id_bytes=id_bytes, entries={})
@@ -94,16 +97,15 @@ def parse_index(content: bytes, id_bytes: int = 20, until: float | None = None) 
         raise Unknown(f"the index has more than {MOST_ENTRIES} entries")
     if count * (_SHORTEST_ENTRY - 20 + id_bytes) > end:
         raise Unknown("the index is damaged")
-    read = _read_compressed if version == 4 else _read_padded
-    entries, at = read(content, count, end, id_bytes, until)
+    entries, at = _read_entries(content, count, end, id_bytes, until, is_compressed=version == 4)
     _check_extensions(content, at, end)
-    if b"" in entries:  # only a split index has empty paths
+    if b"" in entries:  # only an index that git has split into two files has empty paths
         raise Unknown("the index is damaged")
     return Index(version=version, id_bytes=id_bytes, entries=entries)
 
 
 def _checked_id_bytes(content: bytes, told: int) -> int:
-    """Return the length of the index's object ids.
+    """Return the length of the object ids in a git index.
 
     An index without a checksum does not show this length. Then the result is `told`, the length that the caller
     expects. Raises Unknown if the checksum is wrong.
@@ -116,69 +118,47 @@ def _checked_id_bytes(content: bytes, told: int) -> int:
     raise Unknown("the checksum of the index is wrong")
 
 
-def _read_padded(
-    content: bytes, count: int, end: int, id_bytes: int, until: float | None
+def _read_entries(
+    content: bytes, count: int, end: int, id_bytes: int, until: float | None, *, is_compressed: bool
 ) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
-    """Read an index of version 2 or 3, which stores whole paths.
+    """Return the entries of a git index, and the offset at which they end.
 
-    Each entry is padded with one to eight zero bytes.
+    Versions 2 and 3 store whole paths, and pad each entry with one to eight zero bytes. Version 4 is compressed: it
+    stores each path as a difference from the path before.
     """
     entries: dict[bytes, tuple[bytes, bytes, int]] = {}
-    at, fixed = _HEADER, _STAT + id_bytes
+    at, fixed, least, path = _HEADER, _STAT + id_bytes, 4 if is_compressed else 2, b""
     for number in range(count):
         if not number % _CHECK_EVERY:
             _check_time(until)
-        start = at
-        at += fixed
-        if at + 2 > end:
+        start, flags_at = at, at + fixed
+        if flags_at + least > end:
             raise Unknown("the index is damaged")
-        flags, name_at = _read_flags(content, at)
-        length = flags & _LONG_NAME
-        name_end = name_at + length if length < _LONG_NAME else content.find(b"\0", name_at, end)
-        if not name_at <= name_end < end:
-            raise Unknown("the index is damaged")
-        entries[content[name_at:name_end]] = (
-            content[start : start + 16] + content[start + 20 : start + _STAT],
-            content[start + _STAT : at],
-            flags,
-        )
-        at = name_end + 8 - (name_end - start) % 8
-    return entries, at
-
-
-def _read_compressed(
-    content: bytes, count: int, end: int, id_bytes: int, until: float | None
-) -> tuple[dict[bytes, tuple[bytes, bytes, int]], int]:
-    """Read an index of version 4.
-
-    Each path is stored as a difference from the path before.
-    """
-    entries: dict[bytes, tuple[bytes, bytes, int]] = {}
-    at, fixed, path = _HEADER, _STAT + id_bytes, b""
-    for number in range(count):
-        if not number % _CHECK_EVERY:
-            _check_time(until)
-        start = at
-        at += fixed
-        if at + 4 > end:
-            raise Unknown("the index is damaged")
-        flags, name_at = _read_flags(content, at)
-        dropped, name_at = _varint(content, name_at, end)
-        name_end = content.find(b"\0", name_at, end)
-        if dropped > len(path) or name_end < 0:
-            raise Unknown("the index is damaged")
-        path = path[: len(path) - dropped] + content[name_at:name_end]
+        flags, name_at = _read_flags(content, flags_at)
+        if is_compressed:
+            dropped, name_at = _varint(content, name_at, end)
+            name_end = content.find(b"\0", name_at, end)
+            if dropped > len(path) or name_end < 0:
+                raise Unknown("the index is damaged")
+            path = path[: len(path) - dropped] + content[name_at:name_end]
+            at = name_end + 1
+        else:
+            length = flags & _LONG_NAME
+            name_end = name_at + length if length < _LONG_NAME else content.find(b"\0", name_at, end)
+            if not name_at <= name_end < end:
+                raise Unknown("the index is damaged")
+            path = content[name_at:name_end]
+            at = name_end + 8 - (name_end - start) % 8
         entries[path] = (
             content[start : start + 16] + content[start + 20 : start + _STAT],
-            content[start + _STAT : at],
+            content[start + _STAT : flags_at],
             flags,
         )
-        at = name_end + 1
     return entries, at
 
 
 def _read_flags(content: bytes, at: int) -> tuple[int, int]:
-    """Return the flags of an entry, and the offset at which the entry's path begins."""
+    """Return the flags of a git index entry, and the offset at which its path begins."""
     flags = _flags_at(content, at)[0]
     if flags & EXTENDED:
         return flags | _flags_at(content, at + 2)[0] << 16, at + 4
@@ -186,7 +166,7 @@ def _read_flags(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _varint(content: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a number that is encoded like a pack offset, and the position after it."""
+    """Return a number that is encoded like an offset in a git pack, and where it ends."""
     byte = content[at]
     number = byte & 0x7F
     while byte & 0x80:
@@ -199,7 +179,7 @@ def _varint(content: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _check_extensions(content: bytes, at: int, end: int) -> None:
-    """Raise Unknown for an extension that changes what the entries mean."""
+    """Raise Unknown for an extension that changes what the index entries mean."""
     while at + 8 <= end:
         name = content[at : at + 4]
         if name == b"link":

@@ -27,9 +27,9 @@ _MASK = 0xFFFFFFFF
 
 
 def stamp_from(found: os.stat_result) -> bytes:
-    """Return the fields of a stat result in the form that the index uses.
+    """Return the fields of a stat result in the form that the git index uses.
 
-    The index keeps 32 bits of each number.
+    The git index keeps 32 bits of each number.
     """
     seconds, nanoseconds = divmod(found.st_ctime_ns, 10**9)
     written, written_ns = divmod(found.st_mtime_ns, 10**9)
@@ -54,7 +54,10 @@ def _mode(mode: int) -> int:
 
 
 def content_id(name: bytes, mode: int, id_bytes: int, dir_fd: int | None = None) -> bytes | None:
-    """Return the blob id of a file or symbolic link, or None if reading fails."""
+    """Return git's blob id of a file or symbolic link, or None if reading fails.
+
+    `id_bytes` is the length of the id. `name` is relative to the directory `dir_fd`.
+    """
     try:
         if S_ISREG(mode):
             content = read_regular(name, MOST_HASHED, dir_fd)

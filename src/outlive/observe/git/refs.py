@@ -43,7 +43,8 @@ def read_head(repository: Repository) -> tuple[str, str]:
 def read_refs(repository: Repository, most: int, packed_bytes: int) -> dict[str, str]:
     """Return the refs that all worktrees share, with their values.
 
-    The value of a symbolic ref is `ref: NAME`.
+    The value of a symbolic ref is `ref: NAME`. Raises `Unknown` if there are more than `most` refs, or if the file of
+    packed refs has more than `packed_bytes` bytes.
     """
     _check_readable(repository)
     refs = _packed(repository, packed_bytes)

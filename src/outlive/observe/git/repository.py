@@ -45,10 +45,10 @@ class Repository(Value):
 
     @property
     def roots(self) -> tuple[str, str, str]:
-        """The top, the git directory and the shared git directory, for a journal.
+        """The top, the git directory and the shared git directory, in resolved form.
 
-        A path is an empty string if the repository has no such directory of its own. Symbolic links are resolved,
-        because paths in the journal are resolved, too.
+        A path is an empty string if the repository has no such directory of its own. Symbolic links are resolved, so
+        that these paths can be compared with the recorded paths of a task's changes.
         """
         return self.top or "", os.path.realpath(self.git_dir), self.common_dir if self.is_linked else ""
 

@@ -31,7 +31,7 @@ _MOST_FILES = 2000
 
 
 class _Limits(Value):
-    """Limits for reading refs. If a limit is exceeded, the refs are unknown."""
+    """Limits for reading refs. If a repository exceeds a limit, its refs are unknown."""
 
     refs: int
     packed_bytes: int
@@ -42,13 +42,16 @@ _FULL = _Limits(refs=20_000, packed_bytes=4 << 20)
 
 
 def take_quick(directory: str, paths: Iterable[str] = (), budget_s: float = DEFAULT_BUDGET_S) -> Snapshot:
-    """Take a quick snapshot: HEAD, refs, the index's identity and the given paths."""
+    """Take a quick snapshot: HEAD, refs, the index's identity and the given paths.
+
+    The snapshot takes at most about `budget_s` seconds.
+    """
     quick = _take(directory, _QUICK)[0]
     return quick.but(files=look_at_paths(paths, time.monotonic() + budget_s)) if paths else quick
 
 
 def with_settings(snapshot: Snapshot, budget_s: float = DEFAULT_BUDGET_S) -> Snapshot:
-    """Return the snapshot with the states of git's configuration files.
+    """Return the snapshot with the states of git's configuration files added.
 
     Only configuration files outside of the repository are added.
     """
@@ -68,7 +71,7 @@ def as_left(snapshot: Snapshot, until_ns: int) -> Snapshot:
 
     files = dict(snapshot.files or ())
     for path, seen in files.items():
-        # Leave out submodules: the time of a directory changes with its entries, so directories are compared by inode.
+        # Leave out submodules. A submodule is a directory, and the time of a directory changes with its entries.
         if mode_of(stamp_of(seen)) != GITLINK and changed_at_ns(path) > until_ns:
             files[path] = UNSEEN
     return snapshot.but(files=files) if files else snapshot
@@ -86,7 +89,8 @@ def take_full(
     """Take a quick snapshot, and add the states of the files of the worktree.
 
     `before` is an earlier snapshot. Files that were tracked then, but are not in the index now, are inspected, too. The
-    files in `paths` may lie outside the worktree. Files that cannot be inspected in time are marked as unseen.
+    files in `paths` may lie outside the worktree. `untracked` and `late` say whether untracked files are listed, and
+    whether the command was already running. Files that cannot be inspected in time are marked as unseen.
     """
     until = time.monotonic() + budget_s
     quick, repository, settings = _take(directory, _FULL)
@@ -159,7 +163,7 @@ def _take(directory: str, limits: _Limits) -> tuple[Snapshot, Repository | None,
 def _known(unknown: list[str], what: str, read: Callable[[], T]) -> T | None:
     """Return the result of `read`, or None if `read` fails.
 
-    The reason of a failure is added to `unknown`.
+    `what` names the part of the snapshot. The name and the reason of a failure are added to `unknown`.
     """
     try:
         return read()
@@ -186,7 +190,7 @@ def _look_inside(
         raise Unknown("core.worktree names another directory")
     path = repository.git_dir + "/index"
     # Read the index's time before its content. If the index is replaced in between, this time is too early. The only
-    # effect is that fewer stamps are trusted.
+    # effect is that more files are hashed.
     written = os.lstat(path).st_mtime_ns if os.path.lexists(path) else 0
     index = read_index(path, 32 if settings.get("extensions.objectformat", "").lower() == "sha256" else 20, until)
     also = before.tree.tracked if before and before.tree and before.git and before.git.top == top else ()
@@ -210,9 +214,9 @@ def _converts(repository: Repository, settings: Mapping[str, str]) -> bool:
 
 
 def _staged(index: Index) -> str:
-    """Return an id that changes when the entries of an index change.
+    """Return an id that changes when the entries of a git index change.
 
-    The stamps (stat fields) of entries do not count, because git also refreshes them in unchanged entries.
+    The stat fields of entries do not count, because git also refreshes them in unchanged entries.
     """
     from _blake2 import blake2b  # noqa: PLC0415
 

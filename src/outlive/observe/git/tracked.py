@@ -9,22 +9,22 @@ from outlive.observe.git.index import read_index
 from outlive.observe.git.repository import find_repository
 from outlive.observe.git.safe_read import Unknown
 
-# Reading the indexes of all repositories takes at most this long in total.
+# Reading the git indexes of all repositories takes at most this long in total.
 _LONGEST_S = 0.5
 
 
 class Tracked:
-    """The tracked files of some repositories. Each index is read only once."""
+    """The tracked files of some repositories. Each git index is read only once."""
 
     def __init__(self) -> None:
         self._until = time.monotonic() + _LONGEST_S
         self._paths: dict[str, tuple[bytes, ...] | None] = {}
-        """The paths in each index, or None if the index cannot be read."""
+        """The paths in each git index, by its file. None if the index cannot be read."""
 
     def may_be_below(self, directory: str) -> bool:
         """Return whether git tracks a file below a directory.
 
-        Returns True if the index cannot be read.
+        Returns True if the index of the repository cannot be read.
         """
         if not directory.startswith("/"):
             return False

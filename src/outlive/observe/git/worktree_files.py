@@ -1,4 +1,4 @@
-"""A comparison of the files of a worktree with the index, within a time limit.
+"""A comparison of a worktree's files with the git index, within a time limit.
 
 First, every tracked file is inspected by stat. Second, files whose stat differs from the index are hashed. Third,
 untracked files in the same directories as tracked files are listed. Untracked directories are not entered, so a
@@ -55,8 +55,8 @@ class TreeReader:
         self._top = top
         self._index = index
         self._until = until
-        # If a file was written in the same clock tick as the index, or later, an equal stamp does not prove an equal
-        # content.
+        # If a file was written in the same clock tick as the git index, or later, equal stat fields do not prove an
+        # equal content.
         self._racy_from = b"".join(part.to_bytes(4, "big") for part in divmod(index_written_ns, 10**9))
         self._inside: dict[bytes, list[bytes]] = {}
         self._tracked: dict[bytes, bytes] = {}
@@ -68,9 +68,9 @@ class TreeReader:
         self._doing = "inspecting files"
 
     def look(self, also: Iterable[bytes] = (), *, untracked: bool = True) -> Tree:
-        """Return the states of the files in the index, and of the files in `also`.
+        """Return the states of the files in the git index, and of the files in `also`.
 
-        With `untracked`, the untracked files in the same directories are listed, too.
+        `untracked` means that the untracked files in the same directories are listed, too.
         """
         self._group(also)
         stopped, complete = None, False
@@ -200,7 +200,7 @@ class TreeReader:
         self._untracked[path + slash] = UNHASHED + stamp_from(found)
 
     def _enter_each(self, directories: Directories, wanted: Iterable[bytes]) -> Iterator[tuple[bytes, int | None]]:
-        """Yield each directory with its descriptor.
+        """Yield each wanted directory with its descriptor.
 
         The descriptor is None if the directory is missing, and -1 if the directory must not or cannot be entered.
         """

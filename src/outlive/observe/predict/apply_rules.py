@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from outlive.observe.shell.split_options import Call
 
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "/private/tmp/", "/var/folders/")  # noqa: S108 - paths are compared with these, and no file is created
-# With one of these options, the first operand is a file and not a script.
+# With one of these options, the first operand is a file. Without them, it is a script.
 _SCRIPT = frozenset(("-e", "-f", "--regexp", "--expression", "--file", "--from-file"))
 # A brace expression with `..` in a part: `/tmp/{a,../b}` names files in two directories.
 _LEADS_OUT = re.compile(r"\{[^}]*[{,/]\.\.(?=[/,}])|\{\.\.[/,]")
@@ -32,29 +32,32 @@ _DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", 
 
 
 def touches_of(command: Simple, cwd: str) -> Iterator[Touch]:
-    """Yield what a command will change.
+    """Yield the kinds and names of what a command will change.
 
-    Yields `unknown` if the text does not show what changes.
+    Yields `unknown` if the text does not show what changes. `cwd` is the directory of the command.
     """
     found = [*_redirections(command), *_by_rules(command)]
     place = command.elsewhere
     for kind, what in found:
         if place is not None and kind != "unknown":
             yield Touch(kind=place.kind, what=_host(place.name), by=command.line)
-        # If the command runs in another place, such as a container, a change of a file there is reported as a change
-        # of that place. A database or a third machine is reported separately.
+        # If the command runs in another place, such as a container, a change of a file there is reported as a change of
+        # that place. A database or another machine is reported by its own name.
         if not is_passing(what, cwd) if place is None else kind in {"database", "remote", "unknown"}:
             yield Touch(kind=kind, what=what, by=command.line)
 
 
 def names_no_file(command: Simple) -> bool:
-    """Return whether no word of a command, apart from redirections, names a file."""
+    """Return whether no argument of a command names a file. Redirections do not count."""
     known = find_program(program_name(command))
     return not command.words or (known is not None and "each" in known.says)
 
 
 def words_for_files(command: Simple) -> list[Word]:
-    """Return the words that may name a file, without patterns, scripts and numbers."""
+    """Return the arguments that may name a file.
+
+    Patterns, scripts and numbers are left out.
+    """
     if names_no_file(command):
         return []
     words, known = list(command.words[1:]), find_program(program_name(command))
@@ -114,7 +117,10 @@ def places_of(command: Simple) -> tuple[str, ...]:
 
 
 def _directory_of(command: Simple, known: Program) -> str:
-    """Return the directory in which a command runs, after options such as `-C`."""
+    """Return the directory in which a command runs, after options such as `-C`.
+
+    `known` has what the rules say about the program.
+    """
     call, _ = take_apart(command.words[1:], known.takes, clusters=known.clusters, leading=known.leads)
     return reduce(join, (value.text for value in call.values_of(tuple(known.directory))), command.directory)
 
@@ -127,7 +133,7 @@ def verb_of(command: Simple) -> str:
 
 
 def tree_of(command: Simple) -> str:
-    """Return the field `tree` of the first fitting rule that has this field.
+    """Return the field `tree` of the first rule that fits the command and has it.
 
     `rules/README.md` explains the field.
     """
@@ -186,7 +192,10 @@ def _by_rules(command: Simple) -> Iterator[tuple[TouchKind, str]]:
 
 
 def _taking(words: Sequence[Word], known: Program) -> frozenset[str]:
-    """Return the options that take a value in a call with the verb in `words`."""
+    """Return the options that take a value, for a call with the given words.
+
+    The words show the subcommand, such as `commit` in `git commit`. `known` has what the rules say about the program.
+    """
     if not known.bare:
         return known.takes
     _, at = take_apart(words, known.takes, leading=True)
@@ -198,8 +207,8 @@ def _taking(words: Sequence[Word], known: Program) -> frozenset[str]:
 def _deciding(command: Simple, known: Program) -> list[tuple[Rule, Call]] | None:
     """Return the rules that fit a call, up to the first rule not marked `also`.
 
-    Each rule is returned together with the call, from which the rule's verb is removed. Returns None if the call asks
-    for help or a version.
+    `known` has the rules of the program. Each rule comes with the call, from which the rule's subcommand is removed.
+    Returns None if the call asks for help or a version.
     """
     words = command.words[1:]
     if known.dashless and words and not words[0].text.startswith("-"):
@@ -215,7 +224,7 @@ def _deciding(command: Simple, known: Program) -> list[tuple[Rule, Call]] | None
         if inner is None:
             continue
         if each.verbs and not inner.operands and inner.names & {"--help", "-h"}:
-            return None  # the call asks for help about the verb
+            return None  # the call asks for help about the subcommand
         found.append((each, inner))
         if not each.also:
             break
@@ -223,7 +232,10 @@ def _deciding(command: Simple, known: Program) -> list[tuple[Rule, Call]] | None
 
 
 def _fitting(rule: Rule, call: Call, command: Simple) -> Call | None:
-    """Return the call without the rule's verb, or None if the rule does not fit."""
+    """Return the call without the rule's subcommand, such as `commit`.
+
+    Returns None if the rule does not fit the call.
+    """
     if rule.verbs:
         words = [word.text for word in call.operands]
         verb = next((verb for verb in rule.verbs if tuple(words[: len(verb)]) == verb), None)
@@ -249,7 +261,10 @@ def _touched(rule: Rule, call: Call, command: Simple, known: Program) -> Iterato
 
 
 def _what(kind: str, where: str, call: Call, here: str, command: Simple) -> Iterator[str]:
-    """Yield the names or paths in a call that a rule's text `where` stands for."""
+    """Yield the names or paths of a call for which a rule uses the text `where`.
+
+    `kind` is the kind of changed thing, such as `path`. `here` is the directory in which the command runs.
+    """
     if where == "here":
         yield here
     elif where == "tool":
@@ -299,7 +314,7 @@ def _mounted(call: Call) -> Iterator[str]:
 def _values(call: Call, options: list[str]) -> Sequence[Word]:
     """Return the values of some options of a call.
 
-    If an option is a flag for other verbs of the program, `call` has no value for it. Then the word after the option
+    For other subcommands of the program, the same option may be a flag without a value. Then the word after the option
     counts as the value.
     """
     return call.values_of(options) or [

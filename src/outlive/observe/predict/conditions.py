@@ -1,4 +1,4 @@
-"""Conditions that a rule may set for a call, besides its verb and its options.
+"""Conditions that a rule may set for a call, besides its subcommand and options.
 
 The field `asks` of a rule names public functions of this module, joined by `&`. For example: `is_called umount swapon &
 not is_remote`. Conditions on text in another language are in `embedded_languages`, which is loaded only when a rule
@@ -36,8 +36,8 @@ _CLOUD_CHANGES = words(
     "import export move attach detach enable disable reset resize submit apply cancel upload copy restore promote "
     "invoke publish send purge register deregister grant revoke rotate modify tag untag"
 )
-# Git's settings that name a program to run. The call may change files, unless the program matches `_HARMLESS_PROGRAM`.
-# A program of that pattern only shows text or connects to a server.
+# Git's settings that name a program to run. Git with such a setting may change files, unless the program matches
+# `_HARMLESS_PROGRAM`. Programs of that pattern only show text or connect to a server.
 _PROGRAM_SETTINGS = words(
     "pager editor external command textconv fsmonitor sshcommand hookspath helper program clean smudge process cmd "
     "driver gitproxy askpass uploadpack receivepack"
@@ -52,7 +52,10 @@ _ENVIRONMENT_FILES = ("/activate", "/.cargo/env", "/.bashrc", "/.profile", "/.ba
 
 
 def parse(text: str) -> Callable[[Call, Simple], bool]:
-    """Return a function that checks all conditions of a rule."""
+    """Return a function that checks all conditions of a rule.
+
+    `text` is the field `asks` of the rule, which names the conditions.
+    """
     checks = [_parse_one(part.split()) for part in text.split("&")]
     return lambda call, command: all(check(call, command) for check in checks)
 
@@ -89,7 +92,7 @@ def is_fed(_: Call, command: Simple) -> bool:
 
 
 def has_operands(call: Call, _: Simple) -> bool:
-    """Return whether the call has words besides its options and its verb."""
+    """Return whether the call has words besides its options and its subcommand."""
     return bool(call.operands)
 
 
@@ -127,7 +130,7 @@ def second_operand_is(call: Call, _: Simple, expected: str) -> bool:
 
 
 def second_operand_shows(call: Call, _: Simple) -> bool:
-    """Return whether the second operand is a verb that only reads, such as `view`."""
+    """Return whether the second operand is a subcommand that only reads, like `view`."""
     verb = "".join(word.text for word in call.operands[1:2])
     return verb.rpartition("-")[2] in _SHOWING_VERBS
 
@@ -168,7 +171,7 @@ def git_runs(call: Call, command: Simple) -> bool:
 
 
 def sets_a_value(call: Call, _: Simple) -> bool:
-    """Return whether `git config` gets a value, or an option that changes a value."""
+    """Return whether a `git config` call has a value, or an option that changes one."""
     return len(call.operands) > 1 or bool(call.names & _CONFIG_CHANGES)
 
 
@@ -209,7 +212,7 @@ def sends(call: Call, _: Simple) -> bool:
 
 
 def method_is_given(call: Call, _: Simple) -> bool:
-    """Return whether an httpie call has a method or fields that change something."""
+    """Return whether a call of httpie has a method or fields that change data."""
     fields = [word.text for word in call.operands[1:] if re.match(r"[\w-]+(:=|=(?!=)|@)", word.text)]
     methods = _CHANGING_METHODS | {"GET", "HEAD", "OPTIONS"}
     first = call.operands[0].text.upper() if call.operands else ""
@@ -223,9 +226,9 @@ def fetches_nothing(call: Call, _: Simple) -> bool:
 
 
 def asks_a_cloud(call: Call, _: Simple) -> bool:
-    """Return whether the verb of a call only reads data.
+    """Return whether a call of a cloud's command-line program only reads data.
 
-    The verb is the first known word among the operands after the service.
+    The verb decides. It is the first known word among the operands after the name of the cloud's service.
     """
     first_words = (word.text.removeprefix("batch-").partition("-")[0] for word in call.operands[1:4])
     return next((word for word in first_words if word in _CLOUD_READS | _CLOUD_CHANGES), "") in _CLOUD_READS
@@ -289,5 +292,5 @@ def ends_own_children(call: Call, _: Simple) -> bool:
 
 
 def changes_only_this_shell(call: Call, _: Simple) -> bool:
-    """Return whether the sourced file only sets up the shell."""
+    """Return whether a file that `source` runs only sets up the shell."""
     return bool(call.operands) and call.operands[0].text.endswith(_ENVIRONMENT_FILES)

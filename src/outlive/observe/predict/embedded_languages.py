@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from outlive.observe.shell.split_options import Call
 
 
-# The time of some patterns grows with the square of the text's length. A text above this length is not
-# searched. Most checks then assume that the text writes.
+# The time of some patterns grows with the square of the text's length. A text above this length is not searched. Most
+# checks then assume that the text changes data.
 _LONGEST = 8 * 1024
 _COMMENT = r"(?s)--[^\n]*|/\*.*?\*/"
 _COMMENT_OR_STRING = r"(?s)--[^\n]*|/\*.*?\*/|'[^']*'"
@@ -34,8 +34,8 @@ _SQL_TAKES = (
     r"""(?i)(?:^|[\n;])\s*(?:\\ir?|\\\.|\.read|\.import|\.restore|source)\s+(?:--?\w+\s+)*['"]?([^\s'";]+)"""
     r"""|\b(?:from|infile)\s+'([^']+)'"""
 )
-# Parts of a sed script in which a letter is not a command: the pattern and replacement of `s`, and the addresses of
-# lines.
+# Parts of a sed script in which a letter is not a command: the pattern and replacement of the command `s`, and the
+# addresses of lines.
 _SED_SAYS = r"(?s)(?<![a-zA-Z])[sy]([^\w\s\\])(?:\\.|(?!\1)[^\\])*\1(?:\\.|(?!\1)[^\\])*\1|/(?:\\.|[^/\\\n])*/"
 _SED_WRITES = r"(^|[;{}/\d$!\n])\s*[wW]\s*\S|~[gpiIemM\d]*w\s*\S"
 _SED_RUNS = r"(^|[;{}/\d$!\n])\s*e(\s|$)|~[gpiImM\d]*e"
@@ -138,7 +138,7 @@ def changes_mongo(call: Call, command: Simple) -> bool:
 
 
 def sed_writes(call: Call, _: Simple) -> bool:
-    """Return whether commands in a sed script write files."""
+    """Return whether a sed script contains commands that write files."""
     return any(len(script) > _LONGEST or re.search(_SED_WRITES, script) for script in _sed_scripts(call))
 
 
@@ -148,7 +148,7 @@ def sed_runs(call: Call, _: Simple) -> bool:
 
 
 def _sed_scripts(call: Call) -> list[str]:
-    """Return sed scripts without their patterns and addresses.
+    """Return a call's sed scripts with placeholders for patterns and addresses.
 
     `~` stands for the pattern and replacement of `s` or `y`, and `/` for an address.
     """
@@ -182,7 +182,7 @@ def script_writes(call: Call, command: Simple) -> bool:
 
 
 def awk_writes(call: Call, _: Simple) -> bool:
-    """Return whether commands in an awk script write files."""
+    """Return whether an awk script contains statements that write files."""
     return any(len(word.text) > _LONGEST or re.search(_AWK_WRITES, word.text) for word in call.operands[:1])
 
 

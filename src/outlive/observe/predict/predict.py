@@ -33,7 +33,7 @@ PRIVILEGED = frozenset(
         *("daemonize", "daemon", "start-stop-daemon", "dockerd", "containerd", "emacs-daemon", "pm2", "capsh"),
     )
 )
-# Anywhere in a command's text, these words almost always mean the program of this name. So each occurrence counts.
+# Anywhere in a command's text, these words almost always mean the programs of these names. So each occurrence counts.
 _PLAIN_WORDS = frozenset(("sudo", "doas", "pkexec", "newgrp"))
 _NAME = re.compile(r"[\w.-]+")
 
@@ -63,7 +63,7 @@ def declare(argv: tuple[str, ...], cwd: str) -> Declared:
 
 
 def _taken_away(commands: Iterable[Simple]) -> Iterator[Touch]:
-    """Yield the places where commands remove or replace files, with the commands.
+    """Yield places where commands remove or replace files, each with the command.
 
     A place is the directory of a command that changes a worktree, or the path of a removed directory in which git may
     track files.
@@ -82,10 +82,11 @@ def _taken_away(commands: Iterable[Simple]) -> Iterator[Touch]:
 
 
 def _needs_privileges(argv: tuple[str, ...], programs: set[str], *, is_open: bool) -> bool:
-    """Return whether a command calls a privileged program.
+    """Return whether a command calls a program that gains privileges.
 
-    `is_open` means that a part of the text is unknown. Then any word that is the name of a privileged program counts as
-    a call. A wrong True only has the effect that the command is not observed. A wrong False makes the command fail.
+    `programs` are the programs that the command surely calls. `is_open` means that a part of the text is unknown. Then
+    any word that is the name of such a program counts as a call. A wrong True only has the effect that the command is
+    not observed. A wrong False makes the command fail.
     """
     if programs & PRIVILEGED:
         return True

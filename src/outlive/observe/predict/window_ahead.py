@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from outlive.observe.shell.commands import Simple
 
 _MOVES = frozenset(("checkout", "switch"))
-# Verbs of git. `--abort` or a hard reset undoes their effect.
+# Verbs of git whose effect `--abort` or a hard reset undoes.
 _TURNS = frozenset(("merge", "revert", "cherry-pick", "rebase", "am", "pull", "reset"))
 _RESTORES = frozenset(("checkout", "restore", "stash", "reset"))
 
 
 def find_window(commands: Iterable[Simple]) -> Simple | None:
-    """Return the first command that restores files which an earlier command changed."""
+    """Return the first command that restores files which an earlier command changed.
+
+    Returns None if there is no such command.
+    """
     state = _State()
     own = (command for command in commands if command.words and command.elsewhere is None)
     return next((command for command in own if state.closes(command)), None)
@@ -99,14 +102,17 @@ def removed_directories(command: Simple) -> list[str]:
 def _without_star(path: str) -> str:
     """Return a path without the `/*` at its end.
 
-    The result is an empty string for any other pattern.
+    The result is an empty string if the path has other wildcards.
     """
     path = "." if path == "*" else path.removesuffix("/*")
     return "" if any(letter in path for letter in "*?[") else path
 
 
 class _State:
-    """The earlier changes in each directory that a later command may undo."""
+    """The earlier changes of a command text that a later command may undo.
+
+    They are kept for each directory.
+    """
 
     def __init__(self) -> None:
         self.stashed: set[str] = set()
@@ -118,13 +124,10 @@ class _State:
         self.copies: set[tuple[str, str]] = set()
         self.archives: set[str] = set()
         self.removed: set[str] = set()
-        """Paths that were removed with their whole content."""
+        """Paths that earlier commands removed with their whole content."""
 
     def closes(self, command: Simple) -> bool:
-        """Record a command.
-
-        Returns whether the command restores files that an earlier command changed.
-        """
+        """Record a command. Return whether it restores files changed earlier."""
         words = [word.text for word in command.words]
         name, here = program_name(command), command.directory
         if name == "git":
@@ -175,7 +178,7 @@ class _State:
             return here in self.stashed
         if words[:1] in ([], ["push"], ["save"]) or words[0].startswith("-"):
             self.stashed.add(here)
-            return here in self.popped  # `trap 'git stash pop' EXIT` comes before the stash that it restores
+            return here in self.popped  # `trap 'git stash pop' EXIT` stands before the stash that it restores
         return False
 
     def _tar(self, words: list[str], here: str) -> bool:
@@ -204,7 +207,7 @@ class _State:
 
 
 def _without_options(words: list[str]) -> list[str]:
-    """Return the words of a git call from its verb on."""
+    """Return the words of a git call from its subcommand on."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in {"-C", "-c", "--git-dir", "--work-tree"} else 1

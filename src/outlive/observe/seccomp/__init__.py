@@ -1,1 +1,1 @@
-"""Observed system calls: what each call changes, and how the call is answered."""
+"""Observed system calls: what each call changes, and how it is allowed."""

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     Paths = Sequence[tuple[str, Look | None]]
     """Each path with the result of `look`, or None if `look` was not called yet."""
 
-HERE = 0xFFFFFF9C  # AT_FDCWD
+HERE = 0xFFFFFF9C  # AT_FDCWD: the current directory
 FRESH = os.O_CREAT | os.O_EXCL
 _I386 = 0x40000003
-_NEW_MOUNTS = 0x20000  # CLONE_NEWNS
-_IN_ROOT = 16  # RESOLVE_IN_ROOT
+_NEW_MOUNTS = 0x20000  # CLONE_NEWNS: a new mount namespace
+_IN_ROOT = 16  # RESOLVE_IN_ROOT: a directory is the root of the path
 _LONGEST_ADDRESS = 128
 _PAGE, _LONGEST_BESIDE = 4096, 256
 
@@ -53,7 +53,7 @@ _OPERATIONS = {
     "connect": "connect",
 }
 _DECIDING = "fanotify_init"
-# Calls whose effects cannot be followed. From such a call on, the journal has a gap.
+# Calls whose effects cannot be followed. The file of observed changes then says that changes may be missing.
 _GAPS = {
     _DECIDING: "it decides which processes may open files (fanotify)",
     "io_uring_setup": "it used io_uring, whose changes are not seen",
@@ -79,25 +79,28 @@ class Kind:
         self.name = name
         self.operation = _OPERATIONS.get(name, "gap")
         self.told_as = "connect" if name == SOCKETCALL else self.operation
-        """The operation in the journal's line, if this line has a text instead of paths."""
+        """The operation in the recorded line, if this line has a text instead of paths."""
         self.places = _PATHS.get(name, ())
         self.gap = _GAPS.get(name, "")
         self.flags_at = {"open": 1, "openat": 2}.get(name)
         self.is_of_names = self.operation in _OF_NAMES
         self.is_plain = bool(self.places) and self.operation != "exec" and name != "openat2"
-        """Whether paths (and the flags of an open) are enough to know what the call does."""
+        """Whether its paths (and the flags of an open) show what the call does."""
         self.turns = name in _TURNING
-        """Whether the call may change to which file a path leads."""
+        """Whether the call may change to which file a path leads, as a rename can."""
         self.links = name in ("link", "linkat")
         """Whether the call makes a hard link.
 
-        Only a hard link to a symbolic link can change where paths lead. So only a hard link to a symbolic link clears
-        the cache. Git makes a hard link for every object, and clearing the cache each time would be slow.
+        Only a hard link to a symbolic link can change where paths lead. So only such a link clears the cache of
+        resolved paths. Git makes a hard link for every object, and clearing the cache each time would be slow.
         """
         self.supervises = name in ("seccomp", "prctl")
         """Whether the call may install a seccomp filter."""
         self.decides = name == _DECIDING
-        """Whether the call lets the task delay other processes that open files, and so delay the observer."""
+        """Whether the call lets the task delay other processes that open files.
+
+        The observer is such a process, so it then stops opening files.
+        """
 
 
 def _is_link(path: str, there: Look | None) -> bool:
@@ -118,14 +121,17 @@ class Calls:
         self._names = PathResolver()
 
     def replace(self, at: int, thread: int) -> None:
-        """Clear what is cached about a process whose memory an exec will replace."""
+        """Clear what is cached about a process that is about to execute a program.
+
+        `at` is the time of the call.
+        """
         self.memory.forget(thread)
         self._names.forget(at, is_turning=True)
 
     def beside(self, at: int, thread: int, address: int) -> str | None:
         """Read a relative path from a thread's memory, and return the absolute path.
 
-        Returns None if the directory of the path is not cached.
+        `address` is the place of the path in the memory. Returns None if the directory of the path is not cached.
         """
         names = self._names
         if at > names.until:
@@ -143,10 +149,11 @@ class Calls:
         return path if above in names.straight and name not in NO_NAME else None
 
     def understand(self, at: int, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> tuple[str, Paths]:
-        """Return the text that the journal records for a call, and the call's paths.
+        """Return the text to record for a system call, and the call's paths.
 
         The text is empty for a call that is recorded by its paths. Both results are empty for a call that is not
-        recorded. `at` is the time of the call in microseconds, by any clock.
+        recorded. `at` is the time of the call in microseconds, by any clock. `machine` is the processor type, such as
+        that of x86-64.
         """
         if kind.turns or at > self._names.until:
             self._names.forget(at, is_turning=kind.turns)
@@ -157,7 +164,8 @@ class Calls:
                 self._names.forget(at, is_turning=True)
             return "", paths
         if kind.gap or kind.operation == "turn":
-            # If the kind of namespace is 0, setns may enter a mount namespace, in which paths lead to other files.
+            # If the kind of namespace is 0, the call setns may enter a mount namespace, in which paths lead to other
+            # files.
             is_other = kind.name == "setns" and arguments[1] and not arguments[1] & _NEW_MOUNTS
             return "" if is_other else kind.gap, ()
         if kind.operation == "connect":
@@ -177,8 +185,8 @@ class Calls:
     def _openat2(self, kind: Kind, thread: int, arguments: Sequence[int]) -> Paths:
         """Return the path of an `openat2` call, or nothing if the call only reads.
 
-        The kernel's filter reports all `openat2` calls. The filter cannot check the flags of the calls, because the
-        flags are in the memory of the process.
+        The kernel's filter reports all `openat2` calls, because it cannot check their flags: the flags are in the
+        memory of the process.
         """
         how = self.memory.read(thread, arguments[2], 24)
         flags, resolve = int.from_bytes(how[:8], "little"), int.from_bytes(how[16:], "little")
@@ -192,7 +200,7 @@ class Calls:
         return (name_within(thread, None if where == HERE else where, name, follows=follows),)
 
     def _paths(self, kind: Kind, thread: int, arguments: Sequence[int], flags: int) -> Paths:
-        """Return the paths of a call.
+        """Return the paths that a system call names.
 
         The flags of the call decide whether symbolic links are followed.
         """
@@ -212,13 +220,16 @@ class Calls:
         return found
 
     def _words(self, kind: Kind, thread: int, machine: int, arguments: Sequence[int]) -> str:
-        """Return the command line of an exec, cut to a limit."""
+        """Return the command line of an exec call, cut to a limit."""
         found = self.memory.words(thread, arguments[2 if kind.name == "execveat" else 1], 4 if machine == _I386 else 8)
         self.memory.forget(thread)
         return " ".join(map(os.fsdecode, found)) or "?"
 
     def _socketcall(self, thread: int, arguments: Sequence[int]) -> tuple[str, Paths]:
-        """Return the text or the path of a bind or connect made by `socketcall`."""
+        """Return the text or the path of a bind or connect made by `socketcall`.
+
+        The text is for a connect, and the path for a bind.
+        """
         content = self.memory.read(thread, arguments[1], 12)
         inner = [int.from_bytes(content[at : at + 4], "little") for at in (0, 4, 8)]
         if arguments[0] == SOCKETCALL_CONNECT:
@@ -226,7 +237,7 @@ class Calls:
         return "", self._socket_path(thread, inner)
 
     def _address(self, thread: int, arguments: Sequence[int]) -> str:
-        """Return the address of a `connect` call as text.
+        """Return the address to which a `connect` call connects, as text.
 
         The text is empty if the call ends a connection, or names a missing socket file.
         """
@@ -245,7 +256,7 @@ class Calls:
         return "" if family == socket.AF_UNSPEC else f"family {family}"
 
     def _socket_path(self, thread: int, arguments: Sequence[int]) -> Paths:
-        """Return the path that a `bind` creates.
+        """Return the path of the socket file that a `bind` call creates.
 
         A port or an abstract socket has no path.
         """

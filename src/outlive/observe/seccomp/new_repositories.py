@@ -1,6 +1,6 @@
 """Repositories that a task enters although its command text does not name them.
 
-The task's system call waits for this check. So each directory is checked only once, when a file in it is about to
+A system call of the task waits for this check. So each directory is checked only once, when a file in it is about to
 change. A repository that the task creates is not reported, because its directory was checked before the repository
 existed.
 """
@@ -36,7 +36,7 @@ class NewRepositories:
     def leave_out(self, directory: str) -> None:
         """Report no repository in a directory that the task has moved.
 
-        A moved repository has its old name in the journal.
+        The moved repository is already recorded under its old name.
         """
         if len(self._moved) < _MOST_KNOWN:
             self._moved.add(directory)

@@ -1,9 +1,9 @@
 """The observer, which records what each trapped call will do, and then allows it.
 
-A trapped call is a system call of the task that waits until the observer answers. The observer allows every call, even
-a call that it fails to understand. For a path in a repository, the observer first records the state of the path. If a
-call only renames or removes a file, the observer keeps the file open and reads it after the answer. So the task does
-not wait while the file is read.
+A trapped call is a system call of the task that waits until the observer allows it. The observer allows every call,
+even a call that it fails to understand. For a path in a repository, the observer first records the state of the path.
+If a call only renames or removes a file, the observer keeps the file open, allows the call, and reads the file later.
+So the task does not wait while the file is read.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ _MOST_TOUCHED = 200_000
 
 
 class Observer:
-    """The observer of one task. It runs until the last filtered process has ended."""
+    """The recorder of one task's system calls. It also allows each call.
+
+    It runs until the last observed process has ended.
+    """
 
     def __init__(
         self,
@@ -60,9 +63,11 @@ class Observer:
         loses_privileges: bool = False,
         on_first_write: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the listener of a filter and the journal to write to.
+        """Store what is needed to observe the calls of one task.
 
-        `on_first_write` is called once for each worktree, at the first write to an existing file in it.
+        `listener` is the descriptor from which the calls are read. Changes are written to `journal`. `scope` knows the
+        paths whose content is recorded. `on_first_write` is called once for each worktree, at the first write to an
+        existing file in it.
         """
         self._listener = listener
         self._page = page
@@ -80,7 +85,7 @@ class Observer:
         self._moved = 0
         self.met_gaining: set[str] = set()
         self.met_supervising: set[str] = set()
-        """The paths of programs whose own supervision of system calls does not work under observation."""
+        """The paths of programs that supervise system calls, which fails if observed."""
         self._loses_privileges = loses_privileges
         self._on_first_write = on_first_write
         self._unwritten = set(scope.trees)
@@ -89,9 +94,10 @@ class Observer:
         wake_on_same_processor(listener)
 
     def write_down(self, patience: float) -> None:
-        """Write the collected lines to the journal now. Any thread may call this.
+        """Write the collected lines to the file of observed changes now.
 
-        If the observer is handling a call, this function waits up to `patience` seconds until the call is handled.
+        Any thread may call this method. If the observer is handling a call, this method waits up to `patience` seconds
+        until the call is handled.
         """
         if self._turn.acquire(timeout=patience):
             try:
@@ -100,7 +106,7 @@ class Observer:
                 self._turn.release()
 
     def run(self) -> None:
-        """Answer calls until no filtered process is left."""
+        """Record and allow system calls until no observed process is left."""
         take_short_turns()
         waiting = poll()
         waiting.register(self._listener, POLLIN)
@@ -127,10 +133,10 @@ class Observer:
         self._calls.memory.close()
 
     def _answer_creation(self) -> bool:
-        """Answer a call that creates a file in a cached directory.
+        """Allow a call that creates a file in a cached directory, and record it.
 
-        Returns False, without an answer, for any other call. This function does the same as `_answer` in fewer steps.
-        When a program unpacks an archive or checks out a commit, almost all of its trapped calls create files.
+        Returns False, without allowing the call, for any other call. This method does the same as `_answer` in fewer
+        steps. When a program unpacks an archive or checks out a commit, almost all of its trapped calls create files.
         """
         call, thread, number, machine, where, address, flags = OPENAT.unpack_from(self._page)
         if flags & FRESH != FRESH or where & 0xFFFFFFFF != HERE or (machine, number) not in OPENATS:
@@ -182,7 +188,7 @@ class Observer:
             self._note(at, "gap", thread, f"a call could not be understood: {kind.name}, {type(error).__name__}")
             return
         # If the kernel accepts the answer, the thread has waited in this call until now. Otherwise the thread is gone,
-        # and the observer may have read another process with the same number. So the result is dropped.
+        # and the observer may have read the memory of another process with the same number. So the result is dropped.
         if not let_continue(self._listener, call):
             _close_pinned(seen)
         elif words:
@@ -193,7 +199,7 @@ class Observer:
                 self._note(at, "gap", thread, words)
 
     def _gaps_of(self, kind: Kind, arguments: Sequence[int], seen: Sequence[Seen], named: Paths) -> Iterator[str]:
-        """Yield a message for each effect of a call that the journal does not record."""
+        """Yield a message for each effect of a call that cannot be recorded."""
         if kind.operation == "write" and not self._wrote_to_linked and _has_other_names(named[0][1]):
             self._wrote_to_linked = True
             yield "it wrote to a file with several names (hard links): the file changed under all its names"
@@ -227,7 +233,8 @@ class Observer:
     def _state_before(self, kind: Kind, path: str, there: Look | None) -> Seen:
         """Return a path, its state before a call, and a descriptor or None.
 
-        If there is a descriptor, the file is read through it after the call was answered.
+        If there is a descriptor, the file is read through it after the call was allowed. `there` is what `lstat` found
+        at the path.
         """
         is_in_scope = self._scope.concerns(path)
         if is_in_scope is None:
@@ -266,7 +273,10 @@ class Observer:
             self._note(at, kind.told_as, thread, words)
 
     def write_exec(self, at: int, thread: int, words: str, path: str) -> None:
-        """Record that a thread executes a program."""
+        """Record that a thread executes a program.
+
+        `words` is the command line, and `path` the file of the program.
+        """
         self._known.add(thread)
         self._note(at, "exec", thread, words, path, _parents(thread)[1])
         if self._loses_privileges and gains_privileges(path):
@@ -301,7 +311,7 @@ class Observer:
             self._notice_writes(seen)
 
     def _follow_move(self, at: int, thread: int, source: Seen, target: str) -> None:
-        """Remember the new names of touched paths after a move of their directory."""
+        """Remember the new names of changed paths after a move of their directory."""
         self._scope.leave_out(target)
         before, state, _ = source
         if state == UNSEEN or self._moved == MOST_MOVES:
@@ -311,10 +321,10 @@ class Observer:
             self._touch(at, thread, target + path[len(before) :], is_in_scope=True)
 
     def _stop_inspecting(self, at: int, thread: int, why: str) -> None:
-        """Answer all further calls without inspecting them.
+        """Allow all further calls without inspecting their paths.
 
-        From now on, the task answers other processes' accesses to files. If the observer read a file, the observer and
-        the task could wait for each other.
+        From now on, the task decides when other processes may open files. If the observer opened a file, the observer
+        and the task could wait for each other. `why` is the reason to record.
         """
         self._note(at, "unobserved", thread, f"{why}: later changes were not observed")
         self._journal.flush()
@@ -337,7 +347,8 @@ class Observer:
     def _touch(self, at: int, thread: int, path: str, *, is_in_scope: bool) -> None:
         """Remember a path to check when the task ends.
 
-        If there are too many paths, a gap is recorded instead.
+        If there are too many paths, a line records that one is missing. `is_in_scope` means that the path's content is
+        recorded.
         """
         if len(self.touched) + len(self.elsewhere) < _MOST_TOUCHED:
             (self.touched if is_in_scope else self.elsewhere)[path] = None
@@ -358,7 +369,7 @@ class Observer:
     def _record_fork(self, at: int, thread: int) -> None:
         """Record a forked thread that has not executed a program, and its parent.
 
-        If the journal does not name the parent yet, the thread's command line is recorded, too.
+        If the parent is not recorded yet, the thread's command line is recorded, too.
         """
         if thread in self._known:
             return

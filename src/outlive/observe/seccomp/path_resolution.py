@@ -35,7 +35,7 @@ def base_of(thread: int, place: int | None) -> str:
 
 
 class PathResolver:
-    """The resolver of the paths in a task's calls."""
+    """The resolution of the paths in a task's system calls to absolute paths."""
 
     def __init__(self) -> None:
         self.here: dict[int, str] = {}
@@ -47,10 +47,10 @@ class PathResolver:
         """The time at which the cache expires."""
 
     def forget(self, at: int, *, is_turning: bool) -> None:
-        """Clear the cache: it has expired, or a call may change where paths lead.
+        """Clear the cached directories, because they may be wrong from now on.
 
-        `is_turning` means that a call may change where paths lead. The filter does not report the end of such a call.
-        So no directory is cached for a few milliseconds.
+        `at` is the present time. `is_turning` means that a call may change where paths lead. The end of such a call is
+        not seen, so no directory is cached for a few milliseconds.
         """
         self.here.clear()
         self.straight.clear()
@@ -58,11 +58,11 @@ class PathResolver:
         self.until = at + _MOMENT_US
 
     def of(self, thread: int, place: int | None, text: str, follows: bool) -> tuple[str, Look | None]:
-        """Return the absolute path for a path in a call, and the path's `look` result.
+        """Return the absolute path for a path in a call, and its `lstat` result.
 
         A relative path `text` starts at the directory of the thread's descriptor `place`, or at the thread's current
-        directory. The result of `look` is None if the path was not inspected. With `follows`, a symbolic link as last
-        name is resolved.
+        directory. The `lstat` result is None if the path was not inspected. `follows` means that a symbolic link as the
+        last name is resolved.
         """
         if text[:1] == "/":
             path = text
@@ -79,7 +79,11 @@ class PathResolver:
         return self._look_up(thread, path, above, follows=follows)
 
     def _look_up(self, thread: int, path: str, above: str, *, follows: bool) -> tuple[str, Look]:
-        """Return the result of `of` for an absolute path, by one system call if possible."""
+        """Return a path without links in its directories, and its `lstat` result.
+
+        The path is absolute, and `above` is its directory. `follows` means that a symbolic link as the last name is
+        resolved.
+        """
         if "//" not in path and "/./" not in path and "/../" not in path and not path.endswith(_NO_NAMES):
             fd = open_straight(path.encode("utf-8", "surrogateescape"))
             if self._remembers and (fd >= 0 or fd == -ENOENT):
@@ -97,7 +101,7 @@ class PathResolver:
 
 
 def name_within(thread: int, place: int | None, text: str, *, follows: bool) -> tuple[str, Look]:
-    """Return a path, and its `look` result, for a call that sets its own root.
+    """Return a path and its `lstat` result, for a call that sets its own root.
 
     The root is the directory from which the path starts. Neither `..` nor a symbolic link leads out of this directory.
     """
@@ -140,7 +144,7 @@ def name_of(thread: int, path: str) -> str:
     try:
         fd = os.open(above or "/", _DIRECTORY)
         try:
-            real = os.readlink(f"/proc/self/fd/{fd}")  # takes a fifth of the time of `realpath`
+            real = os.readlink(f"/proc/self/fd/{fd}")  # this takes a fifth of the time of `realpath`
         finally:
             os.close(fd)
     except OSError:
@@ -151,7 +155,7 @@ def name_of(thread: int, path: str) -> str:
 
 
 def _follow_link(thread: int, path: str, found: Look) -> tuple[str, Look]:
-    """Return the path that a link leads to, and the result of `look` for that path."""
+    """Return the path that a symbolic link leads to, and its `lstat` result."""
     for _ in range(_MOST_LINKS):
         if isinstance(found, str) or not S_ISLNK(found.st_mode):
             break

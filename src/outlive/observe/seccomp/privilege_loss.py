@@ -1,8 +1,8 @@
 """The check whether a command would lack privileges while it is observed.
 
-Without CAP_SYS_ADMIN, a process with a filter cannot gain privileges by an exec. So `sudo`, `su` and `ping` would fail.
-The command text, and the scripts that it names, are searched for programs that gain privileges, and for programs that
-lost privileges in earlier tasks.
+Without CAP_SYS_ADMIN, an observed process cannot gain privileges by an exec. So `sudo`, `su` and `ping` would fail. The
+command text, and the scripts that it names, are searched for programs that gain privileges, and for programs that lost
+privileges in earlier tasks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _MOST_PATHS = 32
 def would_miss_privileges(foreseen: ProgramScan, met_before: Iterable[str] = ()) -> bool:
     """Return whether a command runs a program that gains privileges.
 
-    The scripts that the command names are searched for such programs, too.
+    The scripts that the command names are searched for such programs, too. `met_before` are names of programs that
+    failed without privileges in earlier tasks.
     """
     gaining = _GAINING | frozenset(met_before)
     return any(map(gains_privileges, foreseen.programs)) or any(_names(text, gaining) for text in foreseen.texts())

@@ -1,4 +1,4 @@
-"""A reader of the memory of processes whose calls wait for an answer.
+"""A reader of the memory of processes whose system calls wait for the observer.
 
 The descriptor of a thread's /proc/TID/mem is kept open, because opening the file takes four times as long as reading
 it. The descriptor belongs to the memory that the thread had when the file was opened. So the descriptor is closed at
@@ -31,12 +31,15 @@ class ProcessMemory:
     def __init__(self, on_stranger: Callable[[int], object] = lambda _: None) -> None:
         """Start without an open descriptor.
 
-        `on_stranger` is called with a thread number that another thread has taken over.
+        `on_stranger` is called with a thread number that the kernel has given to another thread.
         """
         self.opened: dict[int, int] = {}
         """The descriptor of each thread's memory."""
         self._born: dict[int, bytes] = {}
-        """The start time of the last known thread with each number. The kernel may reuse a number after some hours."""
+        """The start time of the last known thread with each number.
+
+        The kernel may reuse a number after some hours.
+        """
         self._on_stranger = on_stranger
         # The rest of the keeper, and the files that are read, need a part of the limit of open descriptors.
         self._most_open = min(_MOST_OPEN, os.sysconf("SC_OPEN_MAX") // 4)

@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
 
-# The task's next call waits for the second check, so its time is limited. Paths that are not checked in this time are
-# checked at the next exec.
+# The task's next call waits for this check, so the time of the check is limited. Paths that are not checked in this
+# time are checked at the next exec.
 _AT_MOST_S = 0.005
 _TO_ASK_ALL_S = 0.1
 # After the first 0.1 s, the checks take at most this share of the task's time, however many processes and files exist.
@@ -43,7 +43,8 @@ class Recheck:
     def changed(self, path: str, before: str, thread: int) -> None:
         """Remember that a thread is about to change a path.
 
-        A new path is ignored, because other processes do not know the path yet.
+        `before` is the state before the change. A new path is ignored, because other processes do not know the path
+        yet.
         """
         if path not in self._first:
             if before[:1] not in _CONTENT or len(self._first) == _MOST_PATHS:
@@ -90,7 +91,10 @@ class Recheck:
 
 
 class _AnyPath:
-    """A collection that contains every path, for a thread with unknown open files."""
+    """A collection that contains every path.
+
+    It is used for a thread whose open files are unknown.
+    """
 
     def __contains__(self, _: object) -> bool:
         return True
@@ -109,9 +113,9 @@ def _opened_by(thread: int) -> Container[str]:
 
 
 def open_for_writing(paths: Container[str], until: float) -> set[str] | None:
-    """Return the paths in `paths` that a process has open for writing.
+    """Return those of `paths` that a process has open for writing.
 
-    Returns None if there was no time to check all processes.
+    Returns None if there was no time to check all processes before the time `until`.
     """
     found: set[str] = set()
     for process in filter(str.isdecimal, os.listdir("/proc")):

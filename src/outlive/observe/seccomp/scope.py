@@ -28,7 +28,10 @@ class Scope:
             self._add(repository)
         self._further = NewRepositories()
         self.on_further: Callable[[Repository | None], None] = lambda _: None
-        """Called with each repository that the task enters later, and once with None if the task enters too many."""
+        """The function that is called with each repository that the task enters later.
+
+        It is called once with None if the task enters too many repositories.
+        """
 
     def _add(self, repository: Repository) -> None:
         self._room -= 1
@@ -52,7 +55,7 @@ class Scope:
     def concerns(self, path: str) -> bool | None:
         """Return whether to record the content that a path has before a change.
 
-        Returns None if changes of the path are not reported.
+        Returns None if changes of the path are not reported at all.
         """
         if path.startswith(self._gits):
             return True if path.startswith(self._small_in_gits) and not path.endswith(".lock") else None

@@ -27,14 +27,17 @@ _PATIENCE_MS = 2000
 
 
 def can_observe(home: Home, *, keep_privileges: bool) -> bool:
-    """Run the self-test and remember its result. Return whether observation works."""
+    """Run the self-test and remember its result. Return whether observation works.
+
+    `keep_privileges` means that observed programs must still be able to gain privileges when they are executed.
+    """
     works = is_known_machine() and _try(keep_privileges=keep_privileges)
     remember(home, works, keep_privileges=keep_privileges)
     return works
 
 
 def _try(*, keep_privileges: bool) -> bool:
-    shared = SharedListener(journal=0, wall=0, keep_privileges=keep_privileges)  # no witness will write a journal
+    shared = SharedListener(journal=0, wall=0, keep_privileges=keep_privileges)  # no changes are recorded
     parent, child = os.getpid(), os.fork()
     if child == 0:
         try:
@@ -57,7 +60,7 @@ def _try(*, keep_privileges: bool) -> bool:
     finally:
         if listener is not None:
             os.close(listener)
-        os.kill(child, signal.SIGKILL)  # the child's call is not answered any more, so the child would hang
+        os.kill(child, signal.SIGKILL)  # no process answers the child's system call any more, so the child would hang
         os.waitpid(child, 0)
 
 

@@ -19,16 +19,20 @@ _MOST_KNOWN = 8
 
 
 def answer_known(home: Home, *, keep_privileges: bool) -> bool | None:
-    """Return the stored self-test result for this process's confinement.
+    """Return the stored self-test result for this process's seccomp restrictions.
 
-    Returns None if no self-test ran under this confinement.
+    Returns None if no self-test ran under these restrictions. `keep_privileges` selects the test in which observed
+    programs can gain privileges when they are executed.
     """
     known, word = _read(home), _word(keep_privileges=keep_privileges)
     return True if f"{word}:yes" in known else False if f"{word}:no" in known else None
 
 
 def remember(home: Home, works: bool, *, keep_privileges: bool) -> None:
-    """Store the result of a self-test for later processes."""
+    """Store the result of a self-test for later processes.
+
+    `works` is the result. `keep_privileges` means that observed programs could gain privileges in this test.
+    """
     answer = f"{_word(keep_privileges=keep_privileges)}:{'yes' if works else 'no'}"
     words = (boot_id(), answer, *_read(home)[: _MOST_KNOWN - 1])
     path = home.path + "/observing"

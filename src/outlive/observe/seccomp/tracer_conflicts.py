@@ -1,7 +1,7 @@
 """Programs that supervise system calls by seccomp, and fail under observation.
 
-A process can have only one listener, which receives the process's system calls. Under observation, the observer has
-this listener. After the observer's answer, the kernel does not ask a tracer. So the kernel executes a call even if the
+A process can have only one listener, a descriptor that receives the process's system calls. Under observation, the
+observer has this listener. When the observer allows a call, the kernel executes it without asking a tracer, even if the
 tracer would have refused this call. Each program that requests a listener or a tracer is recorded. A filter that only
 allows calls, refuses calls or kills processes works as without observation.
 """
@@ -30,23 +30,24 @@ if TYPE_CHECKING:
     from outlive.observe.shell.program_scan import ProgramScan
 
 _I386 = 0x40000003
-_MOST_INSTRUCTIONS = 4096  # the kernel refuses a filter with more instructions
+_MOST_INSTRUCTIONS = 4096  # the kernel refuses a seccomp filter with more instructions
 _VERDICT = 0xFFFF0000
 _KEEPS = "use --observe compare for this program"
 _STRICT = f"%s was refused seccomp's strict mode; {_KEEPS}"
 _LISTENER = f"%s could not observe system calls, because Outlive observes them; {_KEEPS}"
 _TRACER = f"%s traces system calls by seccomp, but did not get the calls that Outlive observes; {_KEEPS}"
 _KNOWN = frozenset({"proot", "--seccomp-bpf"})
-"""`--seccomp-bpf` is the option that makes strace install a filter."""
+"""`--seccomp-bpf` is the option that makes strace install a seccomp filter."""
 _RECORDING = "record"
-"""The subcommand of rr that installs a filter. Replaying installs no filter."""
+"""The subcommand of rr that installs a seccomp filter. Replaying installs none."""
 _MOSTLY_SOMETHING_ELSE = frozenset({*SHELLS, *("busybox", "python", "perl", "ruby", "node", "java", "php", "strace")})
 
 
 def would_miss_supervising(foreseen: ProgramScan, met_before: Iterable[str] = ()) -> bool:
     """Return whether a command runs a program that supervises system calls.
 
-    The scripts that the command names are searched for such programs, too.
+    The scripts that the command names are searched for such programs, too. `met_before` are names of programs that
+    failed under observation in earlier tasks.
     """
     names = _KNOWN | frozenset(met_before)
     for text in foreseen.texts():
@@ -61,7 +62,8 @@ def would_miss_supervising(foreseen: ProgramScan, met_before: Iterable[str] = ()
 def loss_of(memory: ProcessMemory, thread: int, machine: int, name: str, arguments: Sequence[int]) -> tuple[str, str]:
     """Return what a program's new seccomp filter cannot do under observation.
 
-    Returns a sentence and the path of the program. Both are empty if the filter works.
+    Returns a sentence and the path of the program. Both are empty if the filter works. `name` and `arguments` are those
+    of the call that installs the filter.
     """
     if name == "prctl":  # `prctl` passes no flags, and its mode number is the number of the operation plus one
         operation, flags, address = arguments[1] - 1, 0, arguments[2]
@@ -69,14 +71,14 @@ def loss_of(memory: ProcessMemory, thread: int, machine: int, name: str, argumen
         operation, flags, address = arguments[:3]
     if operation == SET_MODE_STRICT:
         # With flags or an address, the call is invalid. Libraries make an invalid call to find out whether the kernel
-        # has seccomp, so the call loses nothing.
+        # has seccomp, so such a call works as without observation.
         lost = "" if name == "seccomp" and (flags or address) else _STRICT
     elif operation != SET_MODE_FILTER:
         lost = ""
     else:
         lost = _lost_by_filter(_program(memory, thread, machine, address), flags)
     if not lost or name_of(thread) in (KEEPER_NAME, WITNESS_NAME):
-        return "", ""  # this process starts another task, which records by itself that it cannot be observed
+        return "", ""  # this process starts another task of Outlive, which records by itself that it cannot be observed
     path = os.readlink(f"/proc/{thread}/exe")
     return lost % path, path
 
@@ -102,7 +104,10 @@ def _lost_by_filter(program: bytes, flags: int) -> str:
 
 
 def _program(memory: ProcessMemory, thread: int, machine: int, address: int) -> bytes:
-    """Return the filter that a call would install, or no bytes if the call is invalid."""
+    """Return the seccomp filter that a call would install.
+
+    Returns no bytes if the call is invalid.
+    """
     if not address:
         return b""
     width = 4 if machine == _I386 else 8

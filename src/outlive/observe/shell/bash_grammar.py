@@ -29,7 +29,7 @@ _WRITING = frozenset((">", ">>", "&>", "&>>", ">|", ">&", "<>"))
 _ABOUT_FILES = frozenset(f"-{letter}" for letter in "bcdefghkprsuwxGLNOS")
 _ABOUT_TWO_FILES = frozenset(("-nt", "-ot", "-ef"))
 _TERMS = frozenset(("unary_expression", "binary_expression", "parenthesized_expression"))
-# A loop over more words than this is read only once, and the loop's variable is unknown.
+# A loop over more words than this is read only once, and the value of the loop's variable is then unknown.
 _MOST_ROUNDS = 16
 
 
@@ -46,7 +46,7 @@ _BASH = _TREE_SITTER.Language(_binding("tree_sitter_bash").language())
 
 
 class Feed(Value):
-    """The input, files and variables that a command gets from the text around it."""
+    """The input, redirected files and variables that a command gets from around it."""
 
     writes: tuple[Word, ...] = ()
     reads: tuple[Word, ...] = ()
@@ -57,9 +57,9 @@ class Feed(Value):
 
 
 def parse(reader: Reader, text: str, scope: Scope, depth: int, given: Simple) -> bool:
-    """Read the commands of a shell text.
+    """Read the commands of a shell text, and pass each one to `reader`.
 
-    Returns False if errors in the syntax tree of the text may hide commands.
+    `given` is the command that runs the text. Returns False if errors in the syntax tree of the text may hide commands.
     """
     source = text.encode("utf-8", "surrogateescape" if is_encodable(text) else "replace")
     root = _TREE_SITTER.Parser(_BASH).parse(source).root_node
@@ -71,7 +71,7 @@ def parse(reader: Reader, text: str, scope: Scope, depth: int, given: Simple) ->
 
 
 class _Walk:
-    """A walk over the syntax tree of one text."""
+    """A walk over the syntax tree of one shell text."""
 
     def __init__(self, reader: Reader, source: bytes) -> None:
         self.reader = reader
@@ -79,7 +79,11 @@ class _Walk:
         self.read_word = WordReader(source, self.visit_apart)
 
     def visit(self, node: Node, scope: Scope, depth: int, feed: Feed | None = None) -> None:
-        """Read a node. If no method exists for the type of the node, read its parts."""
+        """Read a node of the syntax tree.
+
+        If no method exists for the type of the node, its parts are read. `feed` has the input, the redirected files and
+        the variables of the node.
+        """
         if not self.reader.may_go_on(depth):
             return
         visit = getattr(self, f"visit_{node.type}", None)
@@ -89,14 +93,17 @@ class _Walk:
         self._visit_parts(node, scope, depth)
 
     def _visit_parts(self, node: Node, scope: Scope, depth: int) -> None:
-        """Read the parts of a node. A part with `&` after it gets a scope of its own."""
+        """Read the parts of a syntax-tree node. A part with `&` after it gets a subshell."""
         parts = node.children
         for part, sign in zip_longest(parts, parts[1:]):
             if part.is_named:
                 self.visit(part, scope.copy() if sign is not None and sign.type == "&" else scope, depth + 1)
 
     def visit_apart(self, node: Node, scope: Scope, depth: int) -> None:
-        """Read the parts of a node in a copy of the scope. `scope` does not change."""
+        """Read the parts of a syntax-tree node as in a subshell.
+
+        `scope`, which has the known directory, variables and functions, does not change.
+        """
         self._visit_parts(node, scope.copy(), depth)
 
     def visit_subshell(self, node: Node, scope: Scope, depth: int, _: Feed) -> None:
@@ -110,7 +117,7 @@ class _Walk:
         self._visit_chain(_chained(node), scope, depth)
 
     def _visit_chain(self, chain: list[Link], scope: Scope, depth: int) -> None:
-        """Read each part of a chain.
+        """Read each part of a chain such as `a && b || c`.
 
         A part after `||` begins in the directory in which the part before it began. If the two parts end in different
         directories, the directory after the chain is unknown.
@@ -154,7 +161,7 @@ class _Walk:
             self._redirect(body, redirects, scope, depth, feed)
 
     def _redirect(self, body: Node | None, redirects: list[Node], scope: Scope, depth: int, feed: Feed) -> None:
-        """Read a node with its redirections, if any."""
+        """Read a node of the syntax tree with its redirections, if any."""
         if body is not None and body.type == "pipeline":
             self._pipe(body, redirects, scope, depth, feed)
             return
@@ -233,7 +240,7 @@ class _Walk:
             self.visit(body, scope, depth)
 
     def visit_file_redirect(self, node: Node, scope: Scope, depth: int, feed: Feed) -> None:
-        """Read a redirection without a command: `$(<file)`."""
+        """Read a redirection without a command, such as `$(<file)`."""
         given = self._redirected(node, scope, depth, feed, [])
         self._add((), one_line(self.read_word.source_of(node)), scope, depth, given)
 
@@ -261,8 +268,8 @@ class _Walk:
     def _redirected(self, node: Node, scope: Scope, depth: int, feed: Feed, later: list[tuple[Node, Feed]]) -> Feed:
         """Return the input and the files of a command, with one redirection added.
 
-        `feed` has the input and the files without the redirection. Commands that follow a here-document on its line are
-        added to `later`.
+        `feed` has the input and the files without the redirection. Commands that follow a here-document on the same
+        line are added to `later`.
         """
         if node.type == "herestring_redirect":
             word = self.read_word(node.named_children[-1], scope, depth)

@@ -33,7 +33,7 @@ def goes_to(argv: Sequence[str], cwd: str) -> list[str]:
         name = os.path.expanduser(word.replace("${HOME}", "~").replace("$HOME", "~"))
         if os.path.basename(name) == ".git":
             name = os.path.dirname(name)
-        # A relative path may start from the last found directory or from the command's first directory. Try both.
+        # A relative path may start from the directory of the last `cd` or from the command's first directory. Try both.
         for base in dict.fromkeys((here, cwd)):
             path = os.path.normpath(os.path.join(base, name))
             if name and "\0" not in path and os.path.isdir(path):

@@ -1,4 +1,4 @@
-"""A reader of commands, which finds the simple commands in a command.
+"""A reader that finds the simple commands which a command would run.
 
 A simple command is one program with its arguments. The grammar (`bash_grammar.py`) reads the text of a command. If the
 grammar cannot read a text, `split_text.py` splits the text. Both modules pass each simple command to `Reader.add`. This
@@ -45,7 +45,10 @@ VARIABLES_OF_GIT = PLACES_OF_GIT + PROGRAMS_OF_GIT
 
 
 class Word(Value):
-    """One word of a command. If the word is not literal, `text` is its source text."""
+    """One word of a command.
+
+    If a shell would change the word, for example by a variable, `text` is its source text.
+    """
 
     text: str
     literal: bool = True
@@ -56,7 +59,10 @@ ANY_WORD = Word(text="…", literal=False)
 
 
 class Elsewhere(Value):
-    """The other place where a command runs, such as a container or another machine."""
+    """A place other than this machine's shell in which a command runs.
+
+    This is for example a container or another machine.
+    """
 
     kind: TouchKind
     name: str
@@ -73,7 +79,7 @@ class Simple(Value):
     reads: tuple[Word, ...] = ()
     """The files that the redirections of the command open for reading."""
     stdin: str | None = None
-    """The content of the command's input, if the text of the command contains this content literally."""
+    """The content of the command's input, if the command text contains it literally."""
     is_fed: bool = False
     """Whether the command's input is a file, a pipe or a here-document."""
     sets: tuple[tuple[str, Word], ...] = ()
@@ -101,7 +107,7 @@ class Scope:
         return self.variables.get("TMPDIR", _TEMPORARY).text
 
     def copy(self) -> Scope:
-        """Return the scope of a subshell, whose changes do not affect this scope."""
+        """Return a copy for a subshell, whose changes do not affect the original."""
         other = Scope.__new__(Scope)
         other.directory, other.before, other.elsewhere = self.directory, self.before, self.elsewhere
         other.variables, other.functions = dict(self.variables), dict(self.functions)
@@ -118,7 +124,7 @@ class Scope:
 
 
 class Reader:
-    """The commands found while one command is read, and the number of steps left."""
+    """The commands that were found so far, and the number of steps left."""
 
     def __init__(self) -> None:
         self.commands: list[Simple] = []
@@ -130,7 +136,7 @@ class Reader:
     def may_go_on(self, depth: int) -> bool:
         """Count one step. Return whether the reading may go on.
 
-        If a limit is passed, the result is False, and `is_whole` is set to False.
+        If a limit is exceeded, the result is False, and `is_whole` becomes False, because commands may be missing.
         """
         self._steps -= 1
         if self._steps < 0 or depth > DEEPEST or len(self.commands) >= MOST_COMMANDS:
@@ -141,7 +147,7 @@ class Reader:
     def read_text(self, text: str, scope: Scope, depth: int, given: Simple) -> None:
         """Read a shell text, whose input is the input of the command `given`.
 
-        A `cd` or an assignment in the text changes `scope`.
+        `scope` has the known directory and variables. A `cd` or an assignment in the text changes it.
         """
         self._texts -= 1
         if self._texts < 0 or not self.may_go_on(depth):
@@ -157,7 +163,7 @@ class Reader:
             self._read_split(text, unread, depth)
 
     def _read_split(self, text: str, scope: Scope, depth: int) -> None:
-        """Read the commands that are found by splitting the text.
+        """Read the commands that are found by splitting the text, without a grammar.
 
         Splitting may miss some commands.
         """
@@ -176,7 +182,10 @@ class Reader:
                 self.add(command, scope, depth + 1)
 
     def add(self, command: Simple, scope: Scope, depth: int) -> None:
-        """Add a simple command. In place of a wrapper, add the commands that it runs."""
+        """Add a simple command. In place of a wrapper, add the commands that it runs.
+
+        A wrapper is a program that runs another command, such as `env` or `nice`.
+        """
         from outlive.observe.shell.wrappers import unwrap  # noqa: PLC0415 - the two modules import each other
 
         if not self.may_go_on(depth):
@@ -190,7 +199,10 @@ class Reader:
 
 
 def read(argv: Iterable[str], cwd: str) -> Reader:
-    """Read all commands that `argv` would run in `cwd`, as far as `argv` names them."""
+    """Return a reader with the commands that `argv` would run in `cwd`.
+
+    Only commands that `argv` names are found.
+    """
     words = tuple(Word(text=word) for word in argv)
     reader = Reader()
     line = one_line(" ".join(quote(word.text[: 2 * _LONGEST_LINE]) for word in words[:_LONGEST_LINE]))

@@ -35,7 +35,7 @@ class WordReader:
         self._visit = visit
 
     def __call__(self, node: Node, scope: Scope, depth: int) -> Word:
-        """Return the word that a node stands for."""
+        """Return the word that a node of the syntax tree stands for."""
         parts = list(self._parts(node, scope, depth, quoted=False, first=True, level=0))
         text = "".join(part.text for part in parts)[:_LONGEST_WORD]
         return Word(text=text, literal=all(part.literal for part in parts))
@@ -69,7 +69,7 @@ class WordReader:
         return [word for word in found if word.text]
 
     def source_of(self, node: Node, begin: Node | None = None) -> str:
-        """Return the source text of a node.
+        """Return the source text of a node of the syntax tree.
 
         If the node `begin` is given, the text starts at `begin`.
         """
@@ -96,7 +96,7 @@ class WordReader:
             yield Word(text=self.source_of(node), literal=kind == "brace_expression")
 
     def _joined(self, node: Node, scope: Scope, depth: int, *, quoted: bool, first: bool, level: int) -> Iterator[Word]:
-        """Yield the parts of a node, and the blanks in strings.
+        """Yield the parts of a word, and the blanks between them in strings.
 
         The grammar drops these blanks, so the syntax tree has no nodes for them.
         """
@@ -179,9 +179,9 @@ def _alternatives(text: str) -> list[str]:
 
 
 def _options(text: str, begin: int) -> tuple[list[str], int]:
-    """Return the options between the braces that begin at `begin`.
+    """Return the alternatives between the braces that begin at `begin`.
 
-    The second result is the offset after the braces. Unclosed braces have no options.
+    The second result is the offset after the braces. Unclosed braces have no alternatives.
     """
     options: list[str] = []
     depth, start = 0, begin + 1
@@ -201,8 +201,8 @@ def _options(text: str, begin: int) -> tuple[list[str], int]:
 def _unescaped(text: str, meanings: dict[str, str] | None) -> str:
     """Return the text without its backslashes.
 
-    With `meanings`, a backslash and the letter after it become the meaning of the letter. If the letter has no meaning,
-    the backslash stays.
+    `meanings` maps a letter to its meaning after a backslash, such as a newline for `n`. If a letter has no meaning
+    there, its backslash stays.
     """
     if "\\" not in text:
         return text

@@ -34,7 +34,7 @@ class Text:
     """A text that may name programs."""
 
     def __init__(self, content: str, home: str | None) -> None:
-        """Take a text, and the directory that `~` and `$HOME` stand for in the text."""
+        """Store a text, and the directory that `~` and `$HOME` stand for in it."""
         if home is not None:
             content = content.replace("$HOME/", home + "/").replace("${HOME}/", home + "/")
         self._content, self._home = content, home
@@ -84,7 +84,10 @@ class ProgramScan:
         self._find(cwd, environ.get("PATH", os.defpath))
 
     def texts(self) -> Iterator[Text]:
-        """Yield the command's own texts, and then the text of each script they name."""
+        """Yield the command's own texts, and then the text of each script they name.
+
+        A command's own text is for example the argument of `bash -c`.
+        """
         yield from self._texts
         while self._scripts:
             content = _content(self._scripts.pop(0))
@@ -104,7 +107,10 @@ class ProgramScan:
 
 
 def _found(name: str, cwd: str, places: str) -> str | None:
-    """Return the path of a program, as a shell finds it."""
+    """Return the path of a program, found as a shell finds it.
+
+    `places` is the value of PATH.
+    """
     for place in places.split(":")[:_MOST_PLACES]:
         path = os.path.join(cwd, place, name)
         if _is_file(path) and os.access(path, os.X_OK):
@@ -120,7 +126,10 @@ def _is_file(path: str) -> bool:
 
 
 def _called(words: list[str]) -> Iterator[str]:
-    """Yield the words with which a command begins, or that another command starts."""
+    """Yield the words that name a program which the command runs.
+
+    These are the first words of commands.
+    """
     is_beginning = True
     for at, word in enumerate(words):
         # Options, durations (as of `timeout`) and assignments may stand between a wrapper and its command.

@@ -15,7 +15,7 @@ class Call(Value):
     """The words of one call of a program."""
 
     names: frozenset[str]
-    """Every option of the call. `-xzf` is in the set, and so are -x, -z and -f."""
+    """Every option of the call. For `-xzf`, these are `-xzf`, `-x`, `-z` and `-f`."""
     values: tuple[tuple[str, Word], ...]
     operands: tuple[Word, ...]
     words: tuple[Word, ...]
@@ -35,9 +35,9 @@ def take_apart(
 ) -> tuple[Call, int]:
     """Divide words into options and operands. Also return where the reading stopped.
 
-    The second result is the index of the first word that was not read. `takes` are the options with values. With
-    `clusters`, `-xzf` is three options. With `leading`, reading stops at the first operand, because the rest belongs to
-    another program.
+    The second result is the index of the first word that was not read. `takes` are the options with values. `clusters`
+    means that `-xzf` is three options. `leading` means that reading stops at the first operand, because the rest
+    belongs to another program.
     """
     names: set[str] = set()
     values: list[tuple[str, Word]] = []
@@ -73,7 +73,10 @@ def _option(
     *,
     clusters: bool,
 ) -> bool:
-    """Record one option. Return whether the following word is the option's value."""
+    """Record one option. Return whether the following word is the option's value.
+
+    `takes` are the options with values. The option is added to `names`, and its value to `values`.
+    """
     text = word.text
     name, equals, value = text.partition("=")
     names.add(name)

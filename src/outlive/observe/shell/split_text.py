@@ -17,7 +17,7 @@ _BLANKS = " \t\r"
 _MARKS = frozenset("'\"`\\# \t\r\n;|()&<>")
 _KEYWORDS = frozenset((*OPENING_KEYWORDS, *CLOSING_KEYWORDS))
 # If a row of `WRAPPERS` has only these fields, the wrapper runs its command unchanged, on this machine and in the
-# foreground. Then `program` skips the wrapper.
+# foreground. Then the function `program` skips the wrapper.
 _HARMLESS_FACTS = frozenset(("takes", "operands", "directory", "writes", "reads"))
 _SHELL_OPTIONS_WITH_A_WORD = ("--rcfile", "--init-file")
 # A text within a text, as in `sh -c`, is split down to this depth.
@@ -38,7 +38,10 @@ class Piece(Value):
     """The here-documents of the command's line, if no other command follows on that line."""
     is_background: bool = False
     ended_by: str = ""
-    """The sign after the command: one letter or `&&`. Empty at the end of the text."""
+    """The operator after the command, such as `;`, `|` or `&&`.
+
+    Empty at the end of the text.
+    """
 
 
 def pieces(text: str) -> list[Piece]:
@@ -49,7 +52,8 @@ def pieces(text: str) -> list[Piece]:
 def pieces_within(text: str, depth: int = 0) -> list[Piece]:
     """Return the commands of a text and of the texts that these commands run.
 
-    A command such as `sh -c text` is followed by the commands of its text.
+    In the result, a command such as `sh -c text` is followed by the commands of its text. `depth` counts how many texts
+    surround this one.
     """
     found = []
     for piece in pieces(text):
@@ -63,7 +67,8 @@ def pieces_within(text: str, depth: int = 0) -> list[Piece]:
 def program(piece: Piece) -> tuple[str, ...]:
     """Return a command's program and its arguments, without wrappers before them.
 
-    A wrapper that detaches its command, adds words to it or runs it in another place counts as the program.
+    A wrapper is a program that runs another command, such as `env`. A wrapper that detaches its command, adds words to
+    it or runs it in another place counts as the program.
     """
     words = without_keywords(piece.words)
     while words:
@@ -80,7 +85,7 @@ def program(piece: Piece) -> tuple[str, ...]:
 
 
 def without_keywords(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command's words without the keywords and assignments before it."""
+    """Return a command's words without keywords and assignments at the beginning."""
     at = 0
     while at < len(words) and (words[at] in _KEYWORDS or _is_assignment(words[at])):
         at += 1
@@ -88,7 +93,10 @@ def without_keywords(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def shell_options(words: Sequence[str]) -> tuple[str, int]:
-    """Return the option letters of a shell's call, and the index of its first operand."""
+    """Return the option letters of a call such as `bash -ec`.
+
+    The second result is the index of the call's first operand.
+    """
     letters, at = "", 1
     while at < len(words) and words[at][:1] in ("-", "+") and words[at] not in ("-", "--"):
         option = words[at]
@@ -125,12 +133,12 @@ class _Splitter:
         self._parts: list[str] = []
         """The parts of the word that is being read. For `''`, there is one empty part."""
         self._operator = ""
-        """The redirection whose target is the next word."""
+        """The redirection sign, such as `>`, whose target is the next word."""
         self._delimiters: list[str] = []
         """The words that end the here-documents that begin at the next line."""
 
     def split(self) -> list[Piece]:
-        """Return the simple commands."""
+        """Return the simple commands of the text."""
         text = self._text
         while (start := self._at) < len(text):
             end = start
@@ -200,7 +208,7 @@ class _Splitter:
         if self._text.startswith("&", self._at):
             self._at += 1
             self._end_command("&&")
-        elif self._text.startswith(">", self._at):  # `&>file`
+        elif self._text.startswith(">", self._at):  # as in `&>file`
             self._end_word()
         elif self._text[self._at - 2 : self._at] != "|&":  # `|&` is a pipe for both outputs
             self._end_command("&")
@@ -212,11 +220,11 @@ class _Splitter:
         self._end_word()
         following = self._text[self._at : self._at + 1]
         self._operator = letter
-        if self._text.startswith("<<<", self._at - 1):  # a here-string
+        if self._text.startswith("<<<", self._at - 1):  # a here-string, such as `<<<word`
             self._at += 2
         elif letter == following == "<":
             self._take_delimiter()
-        elif following == "(":  # `<(command)`
+        elif following == "(":  # as in `<(command)`
             self._operator = ""
         elif following and following in "&>|":
             self._operator += following
@@ -234,7 +242,7 @@ class _Splitter:
         self._at, self._operator = end, ""
 
     def _take_heredocs(self) -> None:
-        """Attach the here-documents that begin here to the last command before them."""
+        """Attach the here-documents whose content begins here to the last command."""
         bodies = []
         for delimiter in self._delimiters:
             start = end = self._at
@@ -268,7 +276,7 @@ class _Splitter:
         last = self._found[-1] if self._found else None
         if words or (writes and not (last and last.ended_by == ")")):
             self._found.append(Piece(words=words, writes=writes, is_background=is_background, ended_by=mark))
-        elif last and (writes or is_background):  # `(a; b) >file &`
+        elif last and (writes or is_background):  # as in `(a; b) >file &`
             is_background = is_background or last.is_background
             self._found[-1] = last.but(writes=last.writes + writes, is_background=is_background, ended_by=mark)
 

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 _LOGS = ("-O", "-I", "-B", "-T", "--log-out", "--log-in", "--log-io", "--log-timing")
 _WITH_TEXT = frozenset(("-c", "--command", "-g", "-G", "-s", "-w", "-E", "-o", "-m", *_LOGS))
 _BEFORE_VERB_OF_GIT = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace"))
-# Options that may stand between a program and its verb.
+# Options that may stand between a program and its subcommand.
 _BEFORE_VERB = frozenset(("-n", "-f", "-p", "--namespace", "--context", "--file", "--project-name", "--directory"))
 
 
 def unwrap(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
-    """Read the commands that `command` runs, if it is a wrapper.
+    """Read the commands that `command` runs, if it is a wrapper such as `env`.
 
     Returns whether these commands take the place of `command`. If not, the reader also lists `command` itself.
     """
@@ -67,7 +67,10 @@ def unwrap(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
 
 
 def _wrapper_of(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
-    """Return the wrapper that the first words name, and where its options begin."""
+    """Return the wrapper that the first words name, and where its options begin.
+
+    A wrapper is a program that runs another command, such as `env`.
+    """
     name = "python" if name.startswith("python") and name[6:].replace(".", "").isdigit() else name
     if name in WRAPPERS:
         return WRAPPERS[name], 1
@@ -91,9 +94,9 @@ def _wrapper_of(name: str, words: Sequence[Word]) -> tuple[Wrapper | None, int]:
 
 
 def _read_given_text(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
-    """Read the text that a program such as `su -c` gives to a shell.
+    """Read the text that a program such as `su -c` passes to a shell.
 
-    For `script`, the log file is added to the files that the command writes.
+    For the program `script`, the log file is added to the files that the command writes.
     """
     call, _ = take_apart(command.words[1:], _WITH_TEXT)
     text = call.value_of(("-c", "--command"))
@@ -166,7 +169,11 @@ def _wrapped(reader: Reader, command: Simple, found: tuple[Wrapper, int], scope:
 
 
 def _inside(wrapper: Wrapper, call: Call, named: Sequence[Word], command: Simple, scope: Scope) -> Scope:
-    """Return the scope in which a wrapper runs its command."""
+    """Return the directory, variables and functions for a wrapper's command.
+
+    A wrapper is a program that runs another command, such as `env`. `call` has its options. If the command runs in
+    another place, such as a container, `named` is the word that names this place.
+    """
     if "elsewhere" in wrapper and named:
         return Scope("~", Elsewhere(kind=wrapper["elsewhere"], name=named[0].text))
     target = call.value_of(_options(wrapper, "directory"))
@@ -177,12 +184,19 @@ def _inside(wrapper: Wrapper, call: Call, named: Sequence[Word], command: Simple
 
 
 def _options(wrapper: Wrapper, kind: Literal["takes", "directory", "writes", "reads"]) -> frozenset[str]:
-    """Return the options of one kind that a wrapper has."""
+    """Return the options of one kind that a wrapper such as `env` has.
+
+    `kind` says what the value of such an option is: any value, a directory, or a file that is written or read.
+    """
     return frozenset(wrapper.get(kind, "").split())
 
 
 def _supplied(inner: list[Word], mark: Word | None, count: int) -> list[Word]:
-    """Return the command that `xargs` runs. The words from the input are unknown."""
+    """Return the command that `xargs` runs. The words from its input are unknown.
+
+    `inner` are the words of the command. `mark` is the word that `xargs -I` replaces. Without it, `count` unknown words
+    are added.
+    """
     stop = next((i for i, word in enumerate(inner) if word.text in {":::", "::::"}), len(inner))
     inner = inner[:stop]
     text = mark.text if mark else "{}"
@@ -211,7 +225,7 @@ def _text_of_input(reader: Reader, command: Simple, scope: Scope, depth: int) ->
 
 
 def _text_of_words(reader: Reader, command: Simple, words: Sequence[Word], scope: Scope, depth: int) -> bool:
-    """Read words that a shell will run as a text.
+    """Read the commands in words that a shell will run as a command text.
 
     If a word is unknown, `is_whole` of the reader becomes False.
     """
@@ -249,7 +263,7 @@ def _find(reader: Reader, command: Simple, scope: Scope, depth: int) -> bool:
 
 
 def _run_by_git(reader: Reader, command: Simple, scope: Scope, depth: int) -> None:
-    """Read the commands that a `git` command runs at every commit.
+    """Read the commands that a `git` command runs at each commit that it visits.
 
     These are the commands of `bisect run` and `rebase --exec`.
     """
@@ -271,7 +285,7 @@ def _run_by_git(reader: Reader, command: Simple, scope: Scope, depth: int) -> No
 def _rest(reader: Reader, command: Simple, scope: Scope, depth: int) -> None:
     """Add the redirections of a command without its words.
 
-    The outer shell opens the files of these redirections.
+    The shell opens the files of these redirections before it runs the command.
     """
     if command.writes or command.reads:
         reader.add(command.but(words=(), stdin=None), scope, depth + 1)

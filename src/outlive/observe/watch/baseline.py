@@ -29,21 +29,27 @@ _SOME_DIRECTORY = "d"
 
 
 class Watched(Value):
-    """The first line of a baseline file. It lists the directories to watch."""
+    """The first line of the file with the earlier states of paths.
+
+    It lists the directories to watch.
+    """
 
     places: tuple[str, ...]
-    """Three paths for each worktree: top, git directory, shared git directory (empty if equal to the git directory)."""
+    """Three paths for each worktree: top, git directory and shared git directory.
+
+    The third path is empty if it equals the second.
+    """
     directories: tuple[str, ...]
     is_whole: bool
     """Whether `directories` has all directories with tracked files."""
     all_known: bool
-    """Whether the baseline file has a line for every path that existed."""
+    """Whether the state of every path is known that existed when the task began."""
 
 
 def write_baseline(fd: int, snapshots: Sequence[Snapshot], since_ns: int) -> None:
     """Write the states of files into the open file `fd`.
 
-    The state of a file that changed since `since_ns` is unknown.
+    The states come from snapshots. The state of a file that changed since `since_ns` is unknown.
     """
     states: dict[str, str] = {}
     places: list[str] = []
@@ -100,7 +106,10 @@ def _directories(tree: Tree) -> dict[bytes, None]:
 
 
 def _states(tree: Tree, since_ns: int) -> Iterator[tuple[str, str]]:
-    """Yield each known path with its state, in the form of `path_state.py`."""
+    """Yield each path of a snapshot with its state, in the form of `path_state.py`.
+
+    The state of a file that changed since `since_ns` is unknown.
+    """
     for path, seen in tree.tracked.items():
         yield as_text(path), _state(seen, since_ns, converts=tree.converts)
     for path in tree.untracked:
@@ -113,20 +122,20 @@ def _state(seen: bytes, since_ns: int, *, converts: bool) -> str:
     stamp, content = stamp_of(seen), content_of(seen)
     if not content or not S_ISREG(mode_of(stamp)) or changed_at_ns(stamp) >= since_ns:
         return UNREADABLE
-    # The id in the index is the id of the converted content. This id differs from the id of the bytes on disk if git
-    # converts line endings or applies a filter.
+    # The id in the git index is the id of the converted content. This id differs from the id of the bytes on disk if
+    # git converts line endings or applies a filter.
     is_of_bytes = seen[:1] == HASHED or (seen[:1] == AS_INDEXED and not converts)
     return "f" + content.hex() if is_of_bytes else UNREADABLE
 
 
 class Baseline:
-    """A reader of a baseline file, which finds the state of a path."""
+    """A reader of the states that paths had before the watching began."""
 
     def __init__(self, fd: int, *, is_late: bool = False) -> None:
-        """Map a baseline file.
+        """Map the file with the states of paths.
 
-        With `is_late`, the command was already running when the baseline was taken. Then a file that the baseline
-        records as absent may have existed before the command.
+        `is_late` means that the command was already running when the states were written. Then a file that is recorded
+        as absent may have existed before the command.
         """
         self._is_late = is_late
         self._map = mmap(fd, 0, access=ACCESS_READ)
@@ -149,7 +158,7 @@ class Baseline:
         return ABSENT if self.watched.all_known else UNREADABLE
 
     def below(self, directory: str) -> Iterator[str]:
-        """Yield the known paths below a directory."""
+        """Yield the recorded paths below a directory."""
         prefix = _line(directory)[:-1] + b"/"
         at = self._find(prefix)
         while self._map[at : at + len(prefix)] == prefix:

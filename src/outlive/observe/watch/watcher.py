@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # The watcher wakes twenty times a second to check whether it should stop. These checks take less than 0.1 % of a
 # processor.
 _STEP_MS, _AT_ONCE_MS = 50, 100
-# While changes keep coming, `watchfiles` reports the earliest changes at its third step.
+# While changes keep coming, `watchfiles` reports the earliest changes only when it checks for the third time.
 _STEPS_TO_THE_END = 3
 _TRIES = 5
 _MOST_OF_A_BATCH = 500
@@ -51,6 +51,7 @@ class Watcher:
     def __init__(self, watcher: Any, baseline: Baseline, journal: Journal, ended_ns: Callable[[], int | None]) -> None:
         """Begin to watch the directories of the baseline.
 
+        The baseline has the directories to watch and the states of their files. Changes are written to `journal`.
         `ended_ns` returns the time at which the task ended, or None while the task runs. Changes after this time are
         not recorded.
         """

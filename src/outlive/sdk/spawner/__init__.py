@@ -1,1 +1,1 @@
-"""The spawner: the small process that forks keepers for a large program."""
+"""The spawner: a small process that launches tasks for a large program."""

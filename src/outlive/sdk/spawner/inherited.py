@@ -1,8 +1,8 @@
-"""The rights and settings that a child of the calling thread would inherit.
+"""The rights and settings that a child process of this thread would inherit.
 
-A request to the spawner can contain settings, such as the environment. A request cannot contain rights, because a
-process inherits them from its parent. So a spawner that has other rights than the calling thread must not launch tasks
-for this thread.
+Settings, such as the environment, can be sent to the spawner, the process that launches tasks. Rights cannot be sent,
+because a process inherits them from its parent. So a spawner with other rights than the calling thread must not launch
+tasks for this thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LIMITS = [number for name, number in vars(resource).items() if name.startswith(
 def inherited() -> dict[str, Any]:
     """Return what a command inherits if this thread launches it.
 
-    Open file descriptors are not included. The field `rights` decides which spawner can be used.
+    Open file descriptors are not included. `rights` decides which spawner process can launch the command.
     """
     try:
         status = _status()
@@ -44,7 +44,7 @@ def inherited() -> dict[str, Any]:
 
 
 def rights() -> tuple[object, ...]:
-    """Return the rights that a child of this thread would have."""
+    """Return the rights that a child process of this thread would have."""
     try:
         return _rights(_status())
     except OSError as error:
@@ -52,9 +52,10 @@ def rights() -> tuple[object, ...]:
 
 
 def _rights(status: dict[str, str]) -> tuple[object, ...]:
-    """Return the rights of this thread, with the process id first.
+    """Return the rights of this thread, with the process id before them.
 
-    The process id is included so that a forked child of the program never uses the spawner of its parent.
+    With the process id, a forked child of the program has other rights than its parent. So it never uses the parent's
+    spawner process.
     """
     return (
         os.getpid(),
@@ -69,11 +70,10 @@ def _rights(status: dict[str, str]) -> tuple[object, ...]:
 
 
 def _root() -> tuple[object, ...]:
-    """Return the identity of the root directory and of its mount.
+    """Return values that identify the root directory and its mount.
 
-    The path does not identify the root, because it is `/` for every process, even in a chroot. The inode does not
-    identify the root either, because the same directory can be mounted at several places, with different mounts below
-    it.
+    The path is `/` for every process, even in a chroot. The inode is not enough either: the same directory can be
+    mounted at several places, with different mounts below it.
     """
     fd = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
@@ -87,7 +87,7 @@ def _namespace(name: str) -> str | None:
     try:
         return os.readlink(f"/proc/thread-self/ns/{name}")
     except OSError:
-        return None  # this kernel does not have this kind of namespace
+        return None  # this kernel does not have such a namespace
 
 
 def _status() -> dict[str, str]:

@@ -1,16 +1,16 @@
-"""The spawner: a lean child of a large program that forks keepers for it.
+"""The spawner: a small process that launches tasks for a large program.
 
 A program that uses the SDK may be large and have threads. A fork of the program would copy its memory, and also the
-locks that other threads hold at the time of the fork. The spawner is small and has one thread. It has the program's
-rights, because it descends from the program. The program sends requests through a socket. When the program closes its
-end of the socket, the spawner exits.
+locks that other threads have at this time. The spawner is small and has one thread. It has the program's rights,
+because it descends from the program. The program sends requests through a socket. When the program closes its end of
+the socket, the spawner exits.
 """
 
 from __future__ import annotations
 
 import marshal
 import os
-import resource  # noqa: F401 - imported before the forks, because each witness needs it to set the limits of its task
+import resource  # noqa: F401 - imported before the forks, because each witness needs it to limit its task
 from select import POLLIN, poll
 
 from outlive.bundle.home import Home
@@ -45,10 +45,10 @@ _IDLE_MS = 2000
 
 
 def frame(message: dict[str, Any]) -> bytes:
-    """Return a message, preceded by its length.
+    """Return a message as bytes that begin with its length.
 
-    The message is encoded with `marshal`, because the modules of other formats are larger. Both ends of the socket run
-    the same interpreter, so they use the same version of `marshal`.
+    The message is encoded with `marshal`, because importing another encoder would need more memory. Both ends of the
+    socket run the same interpreter, so they use the same version of `marshal`.
     """
     content = marshal.dumps(message)
     return len(content).to_bytes(_LENGTH, "big") + content
@@ -61,16 +61,17 @@ def _send(fd: int, message: dict[str, Any]) -> None:
 
 
 def receive(fd: int) -> dict[str, Any] | None:
-    """Return the next message, or None if the other end was closed."""
+    """Return the next message, or None if the other end of the socket was closed."""
     head = read_exactly(fd, _LENGTH)
     content = None if head is None else read_exactly(fd, int.from_bytes(head, "big"))
     return None if content is None else marshal.loads(content)  # noqa: S302 - only the program and its spawner can write to this socket
 
 
 def serve(fd: int) -> None:
-    """Answer requests until the program that started this spawner has exited."""
+    """Reply to requests until the program that started this spawner has exited."""
     if os.fork():
-        # The spawner gets another parent, so that a kill of the program's descendants spares the keepers.
+        # The spawner gets another parent. So if all child processes of the program are killed, the keepers keep
+        # running.
         os._exit(0)
     _detach(fd)
     open_marker()
@@ -86,7 +87,7 @@ def serve(fd: int) -> None:
         except OutliveError as error:
             answer = {"error": type(error).__name__, "message": error.message, "hint": error.hint}
             answer["task"] = getattr(error, "task", None)
-        except Exception as error:  # noqa: BLE001 - the error is reported to the program, and the spawner continues
+        except Exception as error:  # noqa: BLE001 - the program is told the error, and the spawner goes on
             answer = {
                 "error": "Broken",
                 "message": f"the spawner failed: {error!r}",
@@ -97,23 +98,26 @@ def serve(fd: int) -> None:
         except OSError:
             return
         if "home" in request:
-            # From now on, the spawner imports from a copy of the code, so that it works after an upgrade. The copy
-            # takes time, so it is made after the answer.
+            # After the first launch, the spawner imports modules from a copy of Outlive's code, so that an upgrade of
+            # Outlive does not disturb it. Making the copy takes time, so it is made after the reply.
             carry(request["home"])
 
 
 def _restore(ledger: str) -> None:
-    """Restore a ledger that was replaced after the program had checked it.
+    """Restore the records of a ledger that was replaced after the program's check.
 
-    This function reports nothing, because the program reports a restored ledger itself.
+    This function reports nothing, because the program reports that the ledger was restored.
     """
-    from outlive.service.maintenance.rebuild import restore_incomplete  # noqa: PLC0415 - imported here, because a ledger is seldom restored
+    from outlive.service.maintenance.rebuild import restore_incomplete  # noqa: PLC0415 - imported here, because it is rarely needed: a ledger is seldom restored
 
     restore_incomplete(ledger)
 
 
 class _IdleResources:
-    """The idle keepers and the open ledger, kept in case the next launch comes soon."""
+    """The idle keepers and the open ledger of the spawner.
+
+    They are kept for a short time, because the next launch may come soon.
+    """
 
     def __init__(self, keepers: IdleKeepers) -> None:
         self._keepers = keepers
@@ -123,7 +127,7 @@ class _IdleResources:
         return self._keepers.are_there or self._ledger is not None
 
     def ledger_of(self, home: Home) -> KeptOpenLedger:
-        """Return the ledger of a state directory. An open ledger is used again."""
+        """Return the ledger of a state directory. It stays open for the next call."""
         if self._ledger is None or self._ledger.path != home.ledger:
             self._close()
             self._ledger = KeptOpenLedger(home.ledger)
@@ -132,7 +136,7 @@ class _IdleResources:
     def let_go(self) -> None:
         """End the idle keepers and close the ledger.
 
-        The caller does this when no request has come for a while.
+        This is done when no request has come for a while.
         """
         self._keepers.dismiss()
         self._close()
@@ -146,7 +150,7 @@ class _IdleResources:
 def _next_request(fd: int, idle: _IdleResources) -> dict[str, Any] | None:
     """Return the next request, or None if the program has closed the socket.
 
-    If no request comes within two seconds, idle keepers and the ledger are released.
+    If no request comes within two seconds, the idle keepers are ended and the ledger is closed.
     """
     if idle:
         waiting = poll()
@@ -197,7 +201,7 @@ def _act(request: dict[str, Any], idle: _IdleResources) -> Launched:
 def _detach(fd: int) -> None:
     """Close all inherited descriptors except the socket, and ignore signals.
 
-    SIGINT, SIGTERM, SIGHUP and SIGQUIT are ignored, so that they do not end the spawner.
+    The signals SIGINT, SIGTERM, SIGHUP and SIGQUIT do not end the spawner afterwards.
     """
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):

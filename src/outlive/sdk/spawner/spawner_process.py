@@ -1,4 +1,4 @@
-"""The connection of a program to its spawner.
+"""The connection of a program to its spawner, the process that launches its tasks.
 
 The spawner is started at the first use. It is replaced when the calling thread has other rights than the spawner.
 """
@@ -28,7 +28,7 @@ _SPAWNER_FD = 3
 
 
 class Spawner:
-    """The spawner of this process. Several threads may use this object."""
+    """The connection to this program's spawner. Several threads may use this object."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,9 +39,9 @@ class Spawner:
         self._for: tuple[object, ...] = ()
 
     def ask(self, request: dict[str, Any]) -> tuple[str, bool]:
-        """Send a request to a spawner with this thread's current rights.
+        """Send a request to a spawner that has the rights of this thread.
 
-        Returns the task's id, and whether the task was started.
+        Returns the task's id, and whether an attempt was started.
         """
         rights = request.pop("rights", None) or inherited.rights()
         if self._asking == threading.get_ident():
@@ -54,8 +54,8 @@ class Spawner:
             try:
                 answer = self._converse(request, rights)
             except BaseException:
-                # After an interruption, the answer to this request would be read as the answer to the next request. So
-                # this spawner is not used any more.
+                # This call was interrupted before it has read the reply. The next call would take this reply for its
+                # own, so the connection must not be used any more.
                 self._forget()
                 raise
             finally:
@@ -69,8 +69,8 @@ class Spawner:
         try:
             self._channel(rights).sendall(message, socket.MSG_NOSIGNAL)
         except OSError:
-            # The spawner exited before it received the whole request, so it has started nothing. The request can be
-            # sent to another spawner.
+            # The spawner exited before it had received the whole request, so it has started nothing. So the request can
+            # be sent to a new spawner.
             self._forget()
             try:
                 self._channel(rights).sendall(message, socket.MSG_NOSIGNAL)
@@ -85,7 +85,7 @@ class Spawner:
         return answer
 
     def _channel(self, rights: tuple[object, ...]) -> socket.socket:
-        """Return the socket of a spawner that has these rights."""
+        """Return the socket of a spawner with these rights. Start one if necessary."""
         self._notice_loss()
         if self._socket is None or self._for != rights:
             self._replace(rights)
@@ -118,8 +118,8 @@ class Spawner:
             raise Unavailable(f"the spawner cannot be started: {error}", hint) from error
         finally:
             theirs.close()
-        # The child forks the spawner and exits, so the spawner gets another parent. If the child cannot import Outlive,
-        # it exits with an error.
+        # The started process forks the spawner and exits, so that the spawner gets another parent. If that process
+        # cannot import Outlive, it exits with an error.
         if _exit_code_of(child):
             ours.close()
             raise Unavailable(
@@ -145,24 +145,24 @@ class Spawner:
             self._socket = None
 
     def _forget(self) -> None:
-        """Close the connection to the spawner, so that the spawner exits."""
+        """Close the connection to the spawner process, which then exits."""
         self._notice_loss()
         if self._socket is not None:
             try:
-                # A forked child of this program may have a copy of the socket open. After a shutdown, the spawner reads
-                # the end of the stream in spite of this copy.
+                # A forked child of this program may have a copy of the socket. Because of the shutdown, the spawner
+                # sees the end of the connection all the same.
                 self._socket.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # the spawner has already exited
+                pass  # the spawner has exited already
             self._socket.close()
             self._socket = None
 
     def start_afresh(self) -> None:
-        """Reset the state in a forked child.
+        """Reset this object in a forked child process.
 
-        Another thread of the parent may have held the lock at the time of the fork. This thread does not exist in the
-        child, so it would never release the lock. The child closes its copy of the socket, because the spawner belongs
-        to the parent.
+        When the fork happened, another thread may have had the lock. That thread does not exist in the child, so it
+        would never release the lock. The child also closes its copy of the socket, because the spawner belongs to the
+        parent.
         """
         self._lock = threading.Lock()
         self._asking = 0
@@ -178,9 +178,9 @@ class Spawner:
 
 
 def _exit_code_of(child: int) -> int:
-    """Wait for a child, and return its exit code, or 0 if the exit code is not known.
+    """Wait for a child process, and return its exit code, or 0 if it is not known.
 
-    The exit code is not known if the program ignores SIGCHLD, or waits for all its children itself.
+    It is not known if the program ignores SIGCHLD, or waits for all its child processes itself.
     """
     try:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -191,8 +191,8 @@ def _exit_code_of(child: int) -> int:
 def _file_actions(theirs: int) -> list[tuple[int, ...]]:
     if theirs != _SPAWNER_FD:
         return [(os.POSIX_SPAWN_DUP2, theirs, _SPAWNER_FD)]
-    # dup2 of a descriptor to the same number leaves the close-on-exec flag set. So the descriptor is first copied to
-    # another number, and then back.
+    # If a descriptor is copied to its own number, it is still closed when the new program starts. So it is first copied
+    # to another number, and then back.
     spare = 200
     return [
         (os.POSIX_SPAWN_DUP2, theirs, spare),

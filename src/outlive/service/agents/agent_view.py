@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def known_of(home: Home, task: Task, number: int | None = None) -> AgentResult | None:
     """Return what is known about an attempt of an agent, such as its model and cost.
 
-    By default, this is the newest attempt. While the attempt runs, the values are those that its keeper recorded about
-    a second ago. Returns None if the task is a command and not an agent.
+    By default, the attempt is the newest one. While the attempt runs, the values are those that its keeper recorded
+    about a second ago. Returns None if the task is a command and not an agent.
     """
     attempt = task.attempts[(number or task.current.number) - 1]
     if task.launch.agent is None:
@@ -37,7 +37,7 @@ def answer_of(home: Home, task: Task, number: int | None = None) -> str:
     files = AttemptFiles(home.bundle(task.id), number or task.current.number)
     answer = read_answer(files)
     if answer is None and task.launch.agent is not None:
-        # The keeper died before it wrote the answer to a file, or the agent still runs.
+        # The agent still runs, or the keeper died before it wrote the answer to a file.
         reader = read_attempt(files, task.launch.agent)
         answer = "" if reader is None else reader.answer
     return shown(answer or "").strip("\n")
@@ -55,7 +55,7 @@ def last_words(home: Home, task: Task) -> str:
 def agent_tail(home: Home, task: Task, limit: int, number: int | None = None) -> str:
     """Return the last `limit` characters of an agent's answer.
 
-    While the agent runs, the characters are those of its last tool call or last message.
+    While the agent runs, they are the last characters of its latest tool call or message.
     """
     attempt = task.attempts[(number or task.current.number) - 1]
     text = last_words(home, task) if attempt.settled_at is None else answer_of(home, task, attempt.number)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MOST_AGENTS = 500
 _LARGEST_FILE = 64 << 20
-# The fields that a line may contain. For each field, the table has the name of the field in `WantedAgent` and the type
-# of the value.
+# The fields that a line of the file may contain. For each field, the table has the name of the field in `WantedAgent`
+# and the type of the value.
 _FIELDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "prompt": ("prompt", str),
     "client": ("client", str),
@@ -75,8 +75,8 @@ def read_list(path: str, common: WantedAgent) -> list[ListedAgent]:
 def launch_all(home: Home, listed: Sequence[ListedAgent], request: Request, now: datetime) -> tuple[str, list[str]]:
     """Launch all agents as one group, and return the group's name and the task ids.
 
-    All agents are checked before the first agent is launched. If a launch fails nevertheless, the hint of the error
-    names the group of the agents that were launched before.
+    All agents are checked before the first agent is launched. If a launch fails nevertheless, the error's hint names
+    the group, which has the agents that were already launched.
     """
     group = request.group or f"agents-{letters(os.urandom(8), 6)}"
     planned = [

@@ -31,6 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+    from typing import Any
 
     from outlive.agents.adapter import Adapter
     from outlive.bundle.home import Home
@@ -45,9 +46,9 @@ _SHOWN_PROMPT = 200
 
 
 class WantedAgent(Value):
-    """The wanted properties of a new agent, without those that every task has.
+    """The properties that a caller wants for a new agent.
 
-    For a property that is None, the user's settings decide.
+    Properties that every task has are not included. For a property that is None, the user's settings decide.
     """
 
     prompt: str
@@ -65,7 +66,7 @@ class WantedAgent(Value):
 
 
 class _Resumed(Value):
-    """The session that an agent continues, and the cost of the session until now."""
+    """The client's session that a new agent continues, and its cost until now."""
 
     session: str
     client: str | None = None
@@ -74,7 +75,7 @@ class _Resumed(Value):
     cost_usd: float | None = None
     tokens: tuple[int, int] | None = None
     worktree: Worktree | None = None
-    """The worktree of the ended task, in which the agent works again."""
+    """The worktree of the task that used the session. The new agent works in it again."""
 
 
 def launch_agent(home: Home, wanted: WantedAgent, request: Request, now: datetime) -> Launched:
@@ -101,7 +102,7 @@ def plan_agent(home: Home, wanted: WantedAgent, request: Request) -> Request:
         _check_not_open(home, resumed.session, client, project_of(request.cwd))
         wanted = wanted.but(client=client, model=wanted.model or resumed.model)
         request = request.but(cwd=_cwd_of_resumed(request.cwd, resumed))
-    candidates, why = _candidates(home, settings, wanted, project_of(request.cwd), is_resumed=resumed is not None)
+    candidates, why = _candidates(home, settings, wanted, request, is_resumed=resumed is not None)
     limits = settings.limits_of(wanted.category)
     agent = AgentRequest(
         candidates=candidates,
@@ -147,7 +148,7 @@ def _check_lineage(environ: dict[str, str]) -> None:
     Without this variable, it is not known how many nested tasks are around this process.
     """
     if parent_of(environ) is not None:
-        return  # `run` checks the depth
+        return  # `run` checks how deeply tasks are nested
     pid = os.getppid()
     while pid > 1:
         if name_of(pid) == KEEPER_NAME:
@@ -160,21 +161,28 @@ def _check_lineage(environ: dict[str, str]) -> None:
 
 
 def _candidates(
-    home: Home, settings: AgentSettings, wanted: WantedAgent, project: str, *, is_resumed: bool
+    home: Home, settings: AgentSettings, wanted: WantedAgent, request: Request, *, is_resumed: bool
 ) -> tuple[tuple[Candidate, ...], str]:
-    """Return the pairs of client and model to try, and why the first pair is first.
+    """Return the clients and models to try, and why the first one is first.
 
-    If the first pair was unavailable recently, all pairs that were unavailable come last. If the agent continues a
-    session, the order stays unchanged.
+    A client that is not installed is left out, unless no client is installed. A client and model that were unavailable
+    recently come last. If the agent continues a session, all stay in their order.
     """
-    client, model, category = wanted.client, wanted.model, wanted.category
+    client, model, category, project = wanted.client, wanted.model, wanted.category, project_of(request.cwd)
     choice = choice_of(settings, client=client, model=model, category=category, project=project)
     found = choose(settings, client=client, model=model, fallback=wanted.fallback, category=category, project=project)
     unavailable = unavailable_models(home)
-    reachable = [one for one in found if (one.client, one.model) not in unavailable]
     # A session can be continued only by its own client, so the session's model is tried first even if it was
     # unavailable recently.
-    if is_resumed or not reachable or found[0] in reachable:
+    if is_resumed:
+        return found, f"{found[0].name}, by the {choice.model_from}"
+    tables = tables_of(settings, found)
+    installed = tuple(one for one in found if _find_program(one.client, tables, request)[1])
+    if installed and found[0] not in installed:
+        return installed, f"{installed[0].name}, because {found[0].client} is not installed"
+    found = installed or found
+    reachable = [one for one in found if (one.client, one.model) not in unavailable]
+    if not reachable or found[0] in reachable:
         return found, f"{found[0].name}, by the {choice.model_from}"
     passed = [one for one in found if one not in reachable]
     return (*reachable, *passed), f"{reachable[0].name}, because {found[0].name} was unavailable lately"
@@ -226,7 +234,7 @@ def _find_resumed(home: Home, text: str) -> _Resumed:
 def _task_of(home: Home, text: str) -> Task | None:
     """Return the task with the id `text`, or the newest task that used this session.
 
-    Returns None if there is no such task. The text can then only be the id of a session in a client.
+    Returns None if there is no such task. Then `text` can only be the id of a client's session that no task has used.
     """
     try:
         with SqliteLedger(home.ledger, utc_now()) as ledger:
@@ -281,11 +289,11 @@ def _client_of_resumed(wanted: WantedAgent, resumed: _Resumed) -> str:
 
 
 def _cwd_of_resumed(cwd: str, resumed: _Resumed) -> str:
-    """Return the directory for which an agent that continues a session is launched.
+    """Return the directory in which an agent that continues a session is launched.
 
-    Some clients find a session only from the directory in which the session began. If the ended task had a worktree,
-    this is the directory in the user's repository that corresponds to the task's directory. `placed` replaces it by the
-    directory in the worktree, as for a new worktree. So the new task belongs to the user's project.
+    Some clients find a session only from the directory in which the session began. If the earlier task had a worktree,
+    the function returns the same directory of the user's own checkout, so that the new task belongs to the user's
+    project. `placed` later replaces it by the directory in the worktree.
     """
     if resumed.worktree is not None and resumed.cwd is not None:
         below = os.path.relpath(resumed.cwd, resumed.worktree.path)
@@ -311,11 +319,10 @@ def _worktree(wanted: WantedAgent, request: Request, resumed: _Resumed | None) -
 
 def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
     """Raise `UserError` if a client is not installed or cannot do what the user wants."""
-    path = request.surroundings.environ.get("PATH", os.defpath)
     for one in {each.client: each for each in agent.candidates}.values():
         adapter = new_adapter(one.client, (agent.tables or {}).get(one.client))
-        program = adapter.words()[0]
-        if which(program if "/" not in program else os.path.join(request.cwd, program), path=path) is None:
+        program, is_installed = _find_program(one.client, agent.tables or {}, request)
+        if not is_installed:
             raise UserError(
                 f"the client {one.client} is not installed: there is no program {one_line(program, 60)}",
                 f"install it, name another one (--client), or set agents.clients.{one.client}.command in the settings",
@@ -331,6 +338,13 @@ def _check_clients(agent: AgentRequest, request: Request, prompt: str) -> None:
             raise UserError(f"the client {one.client} cannot continue a session", "leave out --resume")
 
 
+def _find_program(client: str, tables: Mapping[str, Any], request: Request) -> tuple[str, bool]:
+    """Return the program that starts a client, and whether the program is installed."""
+    program = new_adapter(client, tables.get(client)).words()[0]
+    path = request.surroundings.environ.get("PATH", os.defpath)
+    return program, which(program if "/" not in program else os.path.join(request.cwd, program), path=path) is not None
+
+
 def _check_model(agent: AgentRequest, client: str, adapter: Adapter) -> None:
     """Raise `UserError` if a client has a model, but no argument to name it."""
     model = next((one.model for one in agent.candidates if one.client == client and one.model is not None), None)
@@ -342,7 +356,10 @@ def _check_model(agent: AgentRequest, client: str, adapter: Adapter) -> None:
 
 
 def _check_limits(agent: AgentRequest, client: str, adapter: Adapter) -> None:
-    """Raise `UserError` for a limit on something that a client does not report."""
+    """Raise `UserError` if a limit needs a number that the client does not report.
+
+    For example, a cost limit needs a client that reports its cost.
+    """
     instead = "give --max-turns instead of" if adapter.counts_turns else "leave out"
     if agent.budget_usd is not None and not adapter.reports_cost:
         raise UserError(

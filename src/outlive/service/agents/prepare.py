@@ -1,4 +1,4 @@
-"""The files of an agent task, its worktree, and how its attempts begin."""
+"""The files and the worktree of an agent task, and the start of its attempts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def placed(home: Home, launch: Launch) -> Launch:
-    """Return a launch in which an agent runs in its worktree.
+    """Return the launch of an agent, changed so that the agent runs in its worktree.
 
     A new worktree and its branch are named after the id of the task. If the agent continues a session, it gets the
     worktree of the ended task. A launch without a worktree is returned unchanged.
@@ -50,10 +50,10 @@ def _branch_of(launch: Launch) -> str:
 
 
 def prepare_agent(launch: Launch, files: AttemptFiles, prompt: str, environ: Mapping[str, str]) -> AgentStart:
-    """Write an agent's prompt, make its worktree, and return its first start.
+    """Write an agent's prompt, make its worktree, and return how it begins.
 
-    The start says with which client, model and session the first attempt begins. Raises OSError if a file cannot be
-    written, and `Unavailable` if git cannot make the worktree.
+    The returned value has the client, the model and the session of the first attempt. Raises OSError if a file cannot
+    be written, and `Unavailable` if git cannot make the worktree.
     """
     request = launch.agent
     assert request is not None  # noqa: S101 - the caller calls this function only for agent tasks
@@ -106,9 +106,9 @@ def check_session_is_free(ledger: SqliteLedger, launch: Launch, start: AgentStar
 def used_by_session(home: Home, client: str, session: str) -> tuple[float | None, tuple[int, int] | None]:
     """Return the cost and tokens of a session after its newest run.
 
-    A run that was killed has not reported its cost and tokens. If the newest run was killed, the cost and tokens from
-    before that run are returned. So the cost of the killed run is counted with the next run, and no cost is counted
-    twice.
+    A run that was killed has not reported its cost and tokens. If the newest run was killed, the function returns the
+    cost and tokens from before that run. The next run reports a total, from which the caller subtracts this value. So
+    the cost of the killed run is counted with the next run, and no cost is counted twice.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         found = AgentAttempts(ledger).newest_in_session(client, session)
@@ -132,19 +132,20 @@ def session_is_taken(task: str, session: str) -> Conflict:
 
 
 def begin_again(home: Home, task: Task, files: AttemptFiles, environ: Mapping[str, str]) -> AgentStart:
-    """Write and return the start of an ended agent's next attempt.
+    """Write and return how the next attempt of an ended agent begins.
 
-    If the worktree of the agent was removed, the worktree is made again. Raises OSError if the files cannot be written,
-    and `Conflict` if the last attempt ended with a question.
+    If the worktree of the agent was removed, the worktree is made again. Raises OSError if the files cannot be
+    written, and `Conflict` if the last attempt ended with a question.
     """
     request = task.launch.agent
     assert request is not None  # noqa: S101 - the caller calls this function only for agent tasks
     last = AttemptFiles(files.bundle, task.current.number)
     result, unavailable = _last_result(task, last), unavailable_models(home)
-    if result.agent_class == "asked":  # not `task.has_asked`, because the result may have been read only now
+    if result.agent_class == "asked":  # `task.has_asked` is not enough, because the result may have been read only now
         raise _waits_for_answer(task, request, result)
     was_interrupted = result.agent_class != "refused" and (
-        # An attempt that was stopped at a limit has failed. Its state is another one if the user ended it.
+        # An attempt that reached a limit has the state `failed`. If the user ended the attempt, its state is a
+        # different one.
         result.agent_class != "stopped" or task.state in ("cancelled", "timed_out")
     )
     start, prompt = next_start(task.launch, last, result, unavailable, was_interrupted=was_interrupted)
@@ -159,7 +160,7 @@ def begin_again(home: Home, task: Task, files: AttemptFiles, environ: Mapping[st
 
 
 def _waits_for_answer(task: Task, request: AgentRequest, result: AgentResult) -> Conflict:
-    """Return the error for a new attempt of an agent that has asked a question.
+    """Return the error for a retry of an agent that waits for the user's answer.
 
     A new attempt would have to go on without the answer, or would ask the same question.
     """

@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     from outlive.service.maintenance.reconcile import Adopter
 
 _WIDE = 300
-# An input of a tool with more nested levels than this is not shown, because recursive functions handle the input.
+# If the input of a tool has more nested levels than this, it is not shown, because the functions that handle it are
+# recursive and could exceed Python's recursion limit.
 _MOST_LEVELS = 100
-# The reader gets this NUL byte in place of output that was dropped, so that the halves of a cut line are not joined.
+# In place of output that was dropped, the reader gets this NUL byte. Otherwise the two lines around the gap would be
+# joined to one wrong line.
 _CUT = b"\0"
 
 
@@ -50,7 +52,10 @@ class Transcript(Value):
     entries: tuple[Entry, ...]
     """The entries, ordered by time."""
     next: int
-    """Entries up to this number are complete. The next call uses this number as `since`."""
+    """The number of the last complete entry.
+
+    The next call uses this number as `since`, to get only later entries.
+    """
     more: bool
     """Whether entries after `since` were left out because only the last entries were wanted."""
 
@@ -92,9 +97,9 @@ def follow_transcript(
 ) -> Iterator[Sequence[Entry]]:
     """Yield the entries of a transcript when they are complete, until the task ends.
 
-    This function also returns when the descriptor `departures` becomes readable. Entries are numbered in the order of
-    their arrival, and their numbers never change. So an entry that arrives late is yielded late, even if its time is
-    before that of other entries.
+    This function also returns when the descriptor `departures` becomes readable, because the reader has gone away.
+    Entries are numbered in the order of their arrival, and their numbers never change. So an entry that arrives late
+    is yielded late, even if its time is before that of other entries.
     """
     if last is not None:
         found = read_transcript(home, task, since=since, last=last, with_tools=with_tools)
@@ -187,7 +192,10 @@ class _AttemptReading:
         self.describe()
 
     def describe(self) -> None:
-        """Set the first entry's text: client, model, session, and the attempt's outcome."""
+        """Set the text of the first entry, which describes the attempt.
+
+        The text has the client, the model, the session, and how the attempt ended.
+        """
         agent = self._agent()
         client, model, session = (agent[name] for name in ("client", "model", "session"))
         text = f"attempt {self._attempt.number}: {client}"
@@ -196,7 +204,7 @@ class _AttemptReading:
         self._entries.describe(f"{text}; {how_it_ended(self._attempt)}", agent)
 
     def _agent(self) -> dict[str, Any]:
-        """Return client, model and session of the attempt, and how the attempt ended."""
+        """Return the client, model and session of the attempt, and how it ended."""
         found = self._attempt.agent
         return {
             "client": self._start.client,
@@ -267,7 +275,10 @@ def entry_document(entry: Entry) -> dict[str, Any]:
 
 
 def _without_begun_secret(text: str) -> str:
-    """Return an incomplete message without its end, if a secret may begin there."""
+    """Return an incomplete message without its end, if a secret may begin there.
+
+    A secret can be masked only when it is complete.
+    """
     while may_begin_secret(text):
         kept = text.rstrip()
         text = kept[: max(kept.rfind(blank) for blank in " \t\n") + 1]

@@ -1,6 +1,6 @@
-"""The effects of a task, from its journal and from the present state of the disk.
+"""The effects of a task, from recorded changes and from the present disk.
 
-The journal is the file in which the observer records the changes of an attempt.
+The observer of an attempt records its changes in a file, the journal.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _COMPARED_WITHIN, _PATIENCE_S = timedelta(seconds=2), 0.5
 def effects_of(home: Home, task: Task, attempt: int | None = None) -> Effects:
     """Return the effects of an attempt, by default of the newest attempt.
 
-    An automatic retry continues the work of the previous attempt. So the effects of the retry include the effects of
-    the previous attempt.
+    If the attempt is an automatic retry, the effects include those of the attempt before it, because the retry
+    continues its work.
     """
     files = AttemptFiles(home.bundle(task.id), attempt or task.current.number)
     replay = replay_of(home, task, files.number)
@@ -74,7 +74,8 @@ def wait_for_comparison(files: AttemptFiles, settled_at: datetime | None, patien
     """Wait until the keeper has compared the files from before and after an attempt.
 
     The keeper compares the files when the attempt has ended. If the attempt was not observed, only this comparison
-    shows what the attempt changed. If the attempt ended more than two seconds ago, this function does not wait.
+    shows what the attempt changed. The wait lasts at most `patience_s` seconds. If the attempt ended more than two
+    seconds ago, there is no wait.
     """
     if settled_at is None or utc_now() - settled_at > _COMPARED_WITHIN:
         return
@@ -134,8 +135,13 @@ def _lines_of(path: str) -> list[str]:
         return []
 
 
-def effects_document(effects: Effects, now: datetime, *, whole: bool = False) -> dict[str, object]:
-    """Return effects as JSON, with shortened lists unless `whole` is set."""
+def effects_document(
+    effects: Effects, now: datetime, *, whole: bool = False, declared: Declared | None = None
+) -> dict[str, object]:
+    """Return effects as JSON.
+
+    Lists are shortened unless `whole` is set. If `declared` is given, the expected changes are added.
+    """
     most = None if whole else _MOST_PATHS
     return {
         "level": effects.level,
@@ -165,6 +171,7 @@ def effects_document(effects: Effects, now: datetime, *, whole: bool = False) ->
         "uncompared": list(effects.uncompared),
         "unobserved_since": iso(effects.unobserved_since),
         "why_unseen": effects.why_unseen,
+        **({} if declared is None else {"declared": _declared_document(declared)}),
     }
 
 
@@ -188,9 +195,9 @@ def _by(line: str, most: int | None) -> str:
 
 
 def window_document(window: Window, now: datetime, most: int | None = _MOST_PATHS) -> dict[str, object]:
-    """Return a window as JSON, with at most `most` of its paths.
+    """Return a group of files that a task had changed at one time, as JSON.
 
-    If `most` is None, all paths are included.
+    At most `most` of the files are included. If `most` is None, all files are included.
     """
     span = window.lasted(now)
     return {
@@ -208,9 +215,9 @@ def window_document(window: Window, now: datetime, most: int | None = _MOST_PATH
 
 
 def open_now(home: Home, task: Task, attempt: int | None = None, *, with_stashes: bool = False) -> tuple[Window, ...]:
-    """Return the windows of an attempt that are open now.
+    """Return the changes of an attempt that are not restored now.
 
-    A window may still be open after the attempt has ended.
+    They are grouped by time and worktree. Files may still be changed after the attempt has ended.
     """
     number = attempt or task.current.number
     replay = replay_of(home, task, number)
@@ -219,17 +226,20 @@ def open_now(home: Home, task: Task, attempt: int | None = None, *, with_stashes
 
 
 def _as_left(task: Task, attempt: int, windows: tuple[Window, ...]) -> tuple[Window, ...]:
-    """Return the windows. Open windows of an ended attempt are marked as left open."""
+    """Return the changes, marked as left open if the attempt has ended.
+
+    Changes that were restored are not marked.
+    """
     if task.attempts[attempt - 1].settled_at is None:
         return windows
     return tuple(window.but(is_left=window.is_open) for window in windows)
 
 
 def is_in(project: str, window: Window) -> bool:
-    """Return whether a window concerns a project's directory tree.
+    """Return whether a group of changed files concerns a project.
 
-    If the project is a git submodule, the window's scope may be the repository around the submodule. A window of a
-    linked git worktree inside the project does not count.
+    If the project is a git submodule, the files may belong to the repository around the submodule. Files of a linked
+    git worktree inside the project do not count.
     """
     if is_inner_worktree(window.scope, project):
         return False
@@ -238,7 +248,7 @@ def is_in(project: str, window: Window) -> bool:
 
 
 def is_inner_worktree(scope: str, project: str) -> bool:
-    """Return whether `scope` is a linked git worktree inside the project.
+    """Return whether the directory `scope` is a linked git worktree in the project.
 
     Such a worktree is a project of its own.
     """
@@ -249,7 +259,10 @@ def is_inner_worktree(scope: str, project: str) -> bool:
 
 
 def declared_of(task: Task) -> Declared:
-    """Return the predicted changes of a task, from `--touches` and its command text."""
+    """Return the changes that a task is expected to make.
+
+    They come from its option `--touches` and from the text of its command.
+    """
     from outlive.domain.effects.predicted import Touch  # noqa: PLC0415 - imported here, because importing the parser of commands is slow
     from outlive.observe.predict.predict import declare  # noqa: PLC0415 - imported here, because importing the parser of commands is slow
 
@@ -258,8 +271,8 @@ def declared_of(task: Task) -> Declared:
     return declared.but(touches=(*said, *declared.touches))
 
 
-def declared_document(declared: Declared) -> dict[str, object]:
-    """Return the predicted changes of a command as JSON."""
+def _declared_document(declared: Declared) -> dict[str, object]:
+    """Return the changes that a command is expected to make as JSON."""
     return {
         "level": declared.level,
         "touches": [
@@ -272,7 +285,7 @@ def declared_document(declared: Declared) -> dict[str, object]:
 
 
 def taking_away(task: Task) -> Declared | None:
-    """Return the predicted changes of a task whose command takes files away.
+    """Return the expected changes of a task whose command takes files away.
 
     A command takes files away if it changes files that it did not write, as `git stash` does. Returns None for every
     other task. The command is first searched for certain strings, because parsing every command would be slow.

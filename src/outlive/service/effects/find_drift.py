@@ -1,7 +1,6 @@
-"""Drift: changes of files and repositories since tasks ended.
+"""Drift: changes of files and repositories since a task ended.
 
-When several notices are read together, the drift of all their tasks is computed from one snapshot of the present
-state.
+When several notices are read together, one snapshot of the present state is used for all their tasks.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Task
     from outlive.service.effects.overlaps import Neighbours
 
-# The reader of notices waits while drift is computed. Files that are not examined in time count as unknown.
+# The time limit in seconds, because a reader of notices waits for this search. Files that are not examined in time
+# count as unknown.
 _ALL_FILES_S = 0.5
 _NAMED_FILES_S = 0.25
 _COUNTING_S = 1.0
@@ -49,9 +49,9 @@ class World:
         self._neighbours: Neighbours | None = None
 
     def neighbours(self, home: Home) -> Neighbours:
-        """Return the tasks and edits with which an ended task may overlap.
+        """Return what may have changed the same paths as an ended task: tasks and edits.
 
-        The result is kept for the next call, so that each journal is read only once.
+        The result is kept for the next call, so that the record of each task's changes is read only once.
         """
         if self._neighbours is None:
             from outlive.service.effects.overlaps import Neighbours  # noqa: PLC0415 - imported here, because only readers of notices need it
@@ -62,8 +62,8 @@ class World:
     def wait_for(self, home: Home, task: Task, attempt: int) -> None:
         """Wait while the keeper compares an attempt's files.
 
-        A notice is usually read only once, so its reader waits until the comparison is complete. For all notices
-        together, the reader waits at most `_COMPARING_S` seconds.
+        A notice is usually read only once, so its reader waits until the comparison is complete. For all notices that
+        are read together, the reader waits at most `_COMPARING_S` seconds.
         """
         files = AttemptFiles(home.bundle(task.id), attempt)
         if _is_being_compared(files, snapshot_of(files.after)) and self._left_to_wait_s > 0:
@@ -72,11 +72,11 @@ class World:
             self._left_to_wait_s -= time.monotonic() - began
 
     def drift_of(self, home: Home, task: Task, attempt: int, effects: Effects) -> Drift | None:
-        """Return the drift of an attempt.
+        """Return what has changed since an attempt ran: its drift.
 
-        The drift consists of changes since the attempt ended, and of changes that other processes made while the
-        attempt ran. Returns None if no snapshot was taken when the attempt ended, or if Outlive has removed the agent's
-        worktree because nothing had changed in it.
+        This has the changes since the attempt ended, and the changes that other processes made while the attempt ran.
+        Returns None if no snapshot was taken when the attempt ended, or if Outlive has removed the agent's worktree
+        because nothing had changed in it.
         """
         if _has_removed_worktree(task):
             return None
@@ -101,8 +101,8 @@ class World:
         further = []
         for each in others:
             if each is not None and each.git is not None:
-                # `found` already reports the files that the task touched, even files in other repositories. `then`
-                # lists these files, so that this comparison leaves them out.
+                # `found` already reports the files that the task touched, also in other repositories. `then` gets the
+                # list of these files, so that this comparison leaves them out.
                 then = each.but(files=own.files)
                 now = self._look_at_all(then, each.directory)
                 moved = drift(then, now, self._distance(then.git, now.git), ended_ns=ended_ns, is_own=False)
@@ -114,9 +114,9 @@ class World:
     ) -> tuple[Snapshot, Snapshot]:
         """Return the snapshots `own` and `now` without files that another task restored.
 
-        `own` is the snapshot from the end of the task. A file whose content is not known counts as changed if it was
-        written after the task's end. But another task may have written the file only to restore it. It is not known
-        whether the file was changed in another way before it was restored. So the file is reported as unknown.
+        `own` is the snapshot from the end of the task. A file whose content at the task's end is not known counts as
+        changed if it was written later. But another task may have written it only to restore it. Then it is not known
+        whether the file has changed, so the file is reported as unknown.
         """
         late = {} if ended_at is None else changed_by_time(own, now, to_micros(ended_at) * 1000)
         if not late or ended_at is None or now.git is None or now.tree is None:
@@ -161,7 +161,8 @@ class World:
     def _look_at_all(self, then: Snapshot, directory: str) -> Snapshot:
         """Take a snapshot of all tracked files and of files that were dirty in `then`.
 
-        A file that was dirty in `then` may have been removed from git's index, so it is examined by its name.
+        Dirty files differ from git's index. Such a file may have been removed from the index since, so it is examined
+        by its name.
         """
         from outlive.observe.git.object_ids import look_at  # noqa: PLC0415 - imported here, because only readers of notices need it
         from outlive.observe.git.take_snapshot import take_full  # noqa: PLC0415
@@ -200,12 +201,12 @@ def _has_removed_worktree(task: Task) -> bool:
     request, agent = task.launch.agent, task.current.agent
     if request is None or request.worktree is None or agent is None or agent.worktree is not None:
         return False
-    # The record of an ended agent names the worktree if it remained at the end.
+    # The stored result of an ended agent names the worktree only if the worktree was kept.
     return task.current.settled_at is not None or not os.path.isdir(request.worktree.path)
 
 
 def drift_document(found: Drift | None) -> dict[str, object] | None:
-    """Return drift as JSON, or None if the drift is unknown."""
+    """Return the changes since a task ended as JSON, or None if they are not known."""
     if found is None:
         return None
     return {"moved": found.moved, "summary": found.summary, "details": list(found.details)}

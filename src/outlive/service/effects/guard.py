@@ -1,7 +1,7 @@
 """The guard: whether a task has changed paths that the caller is about to use.
 
-The guard names the tasks that hold such a path. A task holds a path if it has changed the path and not restored it.
-The guard blocks no command.
+A task holds a path if it has changed the path and not restored it. The guard names the tasks that hold a wanted path,
+and blocks no command.
 """
 
 from __future__ import annotations
@@ -47,12 +47,15 @@ class Announced(Value):
     task: str
     state: str
     observe: str
-    """How the task is observed. `unseen` means that the task should be observed but is not."""
+    """How the changes of the task are observed.
+
+    `unseen` means that the task should be observed but is not.
+    """
     taking: Declared
     client: str | None = None
-    """The client that runs the command in its own background.
+    """The client that runs the command in the background, without Outlive.
 
-    If `client` is set, `task` is the client's id of the command. For a task of Outlive, `client` is None.
+    Then `task` is the client's id of the command. None for a task of Outlive.
     """
     project: str = ""
     """The project in which the client runs the command. Empty for a task of Outlive."""
@@ -64,19 +67,28 @@ class Announced(Value):
 
 
 class Answer(Value):
-    """The result of the guard: tasks that hold, may hold or will hold a wanted path."""
+    """The result of the guard: tasks that concern the paths a caller wants to use.
+
+    A task has changed such a path and not restored it, may have done so, or may do so later.
+    """
 
     holders: tuple[Holder, ...] = ()
     unknown: tuple[Announced, ...] = ()
-    """Running tasks that are not observed, so it is unknown whether they have taken the files away already."""
+    """Running tasks that are not observed.
+
+    So it is unknown whether they have taken the files away already.
+    """
     coming: tuple[Announced, ...] = ()
-    """Tasks whose commands take the files away, but that are known not to have done so yet."""
+    """Tasks whose commands will take the files away, but have not done so yet."""
     unsure: tuple[Unsure, ...] = ()
-    """Tasks that changed more paths than were compared with the disk. No compared path is still changed."""
+    """Tasks that changed more paths than the guard could compare with the disk.
+
+    None of the compared paths is still changed.
+    """
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is certain that no task holds any of the paths now."""
+        """Whether it is certain that all the paths are unchanged or restored now."""
         return not self.holders and not self.unknown and not self.unsure
 
 
@@ -95,12 +107,13 @@ def guard_paths(home: Home, paths: Iterable[str], environ: Mapping[str, str]) ->
 
 
 def guard_command(home: Home, argv: tuple[str, ...], directory: str, environ: Mapping[str, str]) -> Answer:
-    """Return the tasks that hold files that a command is about to use.
+    """Return the tasks that have changed files a command is about to use.
 
-    Only the command's text is examined. The task in which the caller runs does not count. A command of git, a test or a
-    build counts as using the whole directory tree. A word with an unknown part, such as `src/$NAME`, may name any file
-    in `src`. A command whose program is unknown may use any file of the project. In these last two cases, the task that
-    holds such a file is reported together with the words of the command that are not understood.
+    Only changes that are not restored count, and the task in which the caller runs is left out. Only the command's
+    text is examined. A command of git, a test or a build counts as using the whole directory tree.
+
+    A word with an unknown part, such as `src/$NAME`, may name any file in `src`. An unknown program may use any file
+    of the project. In these two cases, the result also has the words of the command that are not understood.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         answer = answer_for_command(home, OpenWindows(home, ledger, parent_of(environ)), argv, directory)
@@ -108,7 +121,10 @@ def guard_command(home: Home, argv: tuple[str, ...], directory: str, environ: Ma
 
 
 def answer_for_paths(home: Home, held: OpenWindows, paths: Iterable[str]) -> Answer:
-    """Return the result of `guard_paths`, from windows that the caller has found."""
+    """Return the result of `guard_paths`, from the changes that the caller passes.
+
+    These are the changes that tasks have not restored.
+    """
     paths = list(paths)
     found = find_holders(held, paths) if held.may_be_open() else Found()
     wanted = {place for path in paths for place in places_on_the_way(path)}
@@ -116,7 +132,10 @@ def answer_for_paths(home: Home, held: OpenWindows, paths: Iterable[str]) -> Ans
 
 
 def answer_for_command(home: Home, held: OpenWindows, argv: tuple[str, ...], directory: str) -> Answer:
-    """Return the result of `guard_command`, from windows that the caller has found."""
+    """Return the result of `guard_command`, from the changes that the caller passes.
+
+    These are the changes that tasks have not restored.
+    """
     if not held.may_be_open() and not any(map(is_announced, held.replayed)):
         return Answer()
     wanted = read_command(argv, directory)
@@ -133,7 +152,7 @@ def is_announced(task: Task) -> bool:
 
 
 def _with_announced(home: Home, held: OpenWindows, found: Found, wanted: set[str]) -> Answer:
-    """Return the guard's result, with live tasks whose commands take these paths away."""
+    """Add live tasks whose commands take these paths away to the guard's result."""
     known = {each.task for each in found.holders}
     unknown, coming = [], []
     for task in filter(is_announced, held.replayed):
@@ -151,7 +170,7 @@ def _with_announced(home: Home, held: OpenWindows, found: Found, wanted: set[str
 
 
 def with_foreign_paths(ledger: SqliteLedger, answer: Answer, paths: Sequence[str]) -> Answer:
-    """Return the guard's result, with commands that clients run without Outlive.
+    """Add commands that clients run without Outlive to the guard's result.
 
     Only commands that may take one of the paths away are added.
     """
@@ -159,7 +178,7 @@ def with_foreign_paths(ledger: SqliteLedger, answer: Answer, paths: Sequence[str
 
 
 def with_foreign_command(ledger: SqliteLedger, answer: Answer, argv: tuple[str, ...], directory: str) -> Answer:
-    """Return the guard's result, with commands that clients run without Outlive.
+    """Add commands that clients run without Outlive to the guard's result.
 
     A command is added only if it may take away files that `argv` is about to use.
     """
@@ -167,10 +186,10 @@ def with_foreign_command(ledger: SqliteLedger, answer: Answer, argv: tuple[str, 
 
 
 def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set[str]]) -> Answer:
-    """Return the guard's result, with commands that clients run without Outlive.
+    """Add commands that clients run without Outlive to the guard's result.
 
     Only commands that take a wanted path away are added. Outlive does not observe these commands, so they are added to
-    `unknown`.
+    the field `unknown`.
     """
     unknown = []
     for one in foreign_now(ledger, None):
@@ -193,7 +212,10 @@ def _with_foreign(ledger: SqliteLedger, answer: Answer, wanted: Callable[[], set
 
 
 def _find_holders_of(held: OpenWindows, wanted: Wanted) -> Found:
-    """Return the tasks that hold, or may hold, files that a command is about to use."""
+    """Return the tasks that have, or may have, changed files that a command will use.
+
+    Only changes that are not restored count.
+    """
     named = find_holders(held, wanted.paths, expands=True)
     found, unsure = list(named.holders), list(named.unsure)
     for tree in wanted.trees:
@@ -212,18 +234,21 @@ def _find_holders_of(held: OpenWindows, wanted: Wanted) -> Found:
 
 
 def tree_of(taken: Touch) -> str:
-    """Return the directory tree in which a command takes files away."""
+    """Return the directory tree in which a command changes files it did not write."""
     return project_of(taken.what) if taken.kind == "git" else os.path.realpath(taken.what)
 
 
 def is_in_one_tree(tree: str, wanted: Iterable[str]) -> bool:
-    """Return whether a wanted path lies in a directory tree or contains the tree."""
+    """Return whether a wanted path lies in a directory tree, or contains the tree."""
     top = tree.rstrip("/") + "/"
     return any(f"{place}/".startswith(top) or top.startswith(place.rstrip("/") + "/") for place in wanted)
 
 
 def answer_lines(answer: Answer, now: datetime, tree: str) -> list[str]:
-    """Return a line of text for each task that holds, or may hold, a wanted path."""
+    """Return a line of text for each task that has changed a path the caller wants.
+
+    Tasks that only may have changed such a path get a line too.
+    """
     lines = [maybe_held_line(each.task, each.window, each.unread, now, tree, each.unchecked) for each in answer.holders]
     lines += [each.words() for each in answer.unsure]
     return lines + [

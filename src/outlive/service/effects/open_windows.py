@@ -1,12 +1,12 @@
-"""The windows that are open now, found without reading every task's journal.
+"""The changes that tasks have made and not restored up to now.
 
 A window is a time span in which a file differed from the state in which the task found it. The window is open until
 the file is restored.
 
-The windows of a running task come from its journal, the record of its effects. A task that ended without success is
-included for one hour, or for one day if its notice is unread. It is left out earlier if all paths that it changed are
-restored. The ledger stores these paths separately, so that a reader queries only the paths that it needs. A task that
-succeeded is left out, because its changes were intended.
+For a running task, the open windows come from the record of its effects (the journal). A task that ended without
+success is included for one hour, or for one day if its notice is unread. It is left out earlier if all paths that it
+changed are restored. The ledger stores the paths of ended tasks, so that a reader queries only the paths that it
+needs. A task that succeeded is left out, because its changes were intended.
 """
 
 from __future__ import annotations
@@ -30,44 +30,51 @@ if TYPE_CHECKING:
     from outlive.service.effects.running_windows import Question, RunningWindows, WindowsOfTask
 
 _RECENT, _UNTOLD = timedelta(hours=1), timedelta(days=1)
-# After the end of a task, its keeper records within this time which paths the task left changed. If the record is
-# missing later, the keeper has died, and a reader records the paths.
+# After the end of a task, its keeper records within this time which paths the task left changed. If they are not
+# recorded later, the keeper has died, and another process that needs the paths records them.
 _KEEPER_RECORDS_WITHIN = timedelta(seconds=10)
 _AT_ONCE = 100
 MOST_COMPARED = 20
-"""The number of a task's paths that are compared with the disk at a time if a caller, such as a hook, must be fast."""
-# The number of ended tasks whose windows are read if the number of paths is limited. The newest tasks come first.
+"""How many paths of a task are compared with the disk at a time in fast calls.
+
+For example, a hook has to be fast.
+"""
+# The number of ended tasks that are examined if the number of paths is limited. The newest tasks come first.
 _MOST_TASKS = 20
-# At most this many batches of a task's paths are compared with the disk to find a path that is still changed.
+# A task's paths are compared with the disk in batches, to find a path that is still changed. This is the largest
+# number of batches.
 _TURNS = 5
 
 
 class OpenInProject(Value):
-    """The windows that are open in a project's directory tree."""
+    """The files of a project that tasks have changed and not restored."""
 
     windows: tuple[tuple[str, Window], ...] = ()
     unsure: tuple[str, ...] = ()
-    """Tasks that may have an open window, because some of their paths were not compared with the disk."""
+    """Tasks that may have changed files without restoring them.
+
+    Some of their paths were not compared with the disk.
+    """
     more: int = 0
     """The number of further ended tasks that left paths changed here. These paths were not compared with the disk."""
 
 
 class OpenWindows:
-    """The open windows of all tasks, or of all tasks except one.
+    """The unrestored changes (open windows) of all tasks, or of all tasks except one.
 
     Each call compares the recorded paths with the disk.
     """
 
     def __init__(self, home: Home, ledger: SqliteLedger, but: str | None = None, most: int | None = None) -> None:
-        """Find the tasks whose windows may be open, except the task `but`.
+        """Find the tasks that may have unrestored changes, except the task `but`.
 
         `most` limits how many paths of a task are compared with the disk at a time.
         """
         self._home, self._left, self._most = home, LeftOpenPaths(ledger), most
         self.replayed: list[Task] = [task for task in ledger.unsettled() if task.id != but]
-        """Tasks whose journals have to be read to find their open windows."""
+        """Tasks whose record of changes has to be read for this search."""
         self.recorded: list[str] = []
-        """The ids of ended tasks whose changed paths are in the ledger."""
+        """The ids of ended tasks whose unrestored paths are stored in the ledger."""
         now = utc_now()
         for each in self._left.failed(now - _RECENT, now - _UNTOLD):
             if each.task == but:
@@ -84,9 +91,9 @@ class OpenWindows:
     def of_replayed(
         self, question: Question, is_left_out: Callable[[str], bool] = lambda _: False
     ) -> list[WindowsOfTask]:
-        """Return the open windows of the tasks whose journals have to be read.
+        """Return unrestored changes of tasks whose record of changes has to be read.
 
-        If the number of compared paths is limited, a long journal is searched only for the paths of `question`. Windows
+        If the number of compared paths is limited, a long record is searched only for the paths of `question`. Changes
         in a directory tree for which `is_left_out` returns True do not count in this search.
         """
         found = list(self._of_short())
@@ -95,31 +102,31 @@ class OpenWindows:
         return [each for each in found if each.windows or each.is_unsure]
 
     def may_be_open(self) -> bool:
-        """Return whether a task may have an open window.
+        """Return whether a task may have changed files and not restored them.
 
         The task that was excluded when this object was made does not count.
         """
         return bool(self.recorded) or bool(self._of_short()) or bool(self._long)
 
     def has_opened(self, task: Task) -> bool:
-        """Return whether a task may have opened a window. The window may be closed now."""
+        """Return whether a task may have changed files, even if it has restored them."""
         self._of_short()
         if self._running is not None and task in self._long:
             return self._running.has_changed(task)
-        from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - imported here, because it is needed only if a journal has to be read
+        from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - imported here, because it is needed only if a record of changes has to be read
 
         return bool(effects_of(self._home, task).windows)
 
     def _of_short(self) -> list[WindowsOfTask]:
-        """Return the open windows of the tasks whose journals are read as a whole.
+        """Return the unrestored changes of tasks with a short record of changes.
 
-        If the number of compared paths is limited, long journals are not read here. Their tasks are collected in
-        `_long`.
+        The record is read as a whole. If the number of compared paths is limited, a task with a long record is only
+        added to `_long`.
         """
         if self._windows is None:
             self._windows = []
             if self.replayed:
-                from outlive.service.effects.effects import open_now  # noqa: PLC0415 - imported here, because it is needed only if a journal has to be read
+                from outlive.service.effects.effects import open_now  # noqa: PLC0415 - imported here, because it is needed only if a record of changes has to be read
                 from outlive.service.effects.running_windows import RunningWindows, WindowsOfTask  # noqa: PLC0415
 
                 self._running = None if self._most is None else RunningWindows(self._home, self._most)
@@ -131,9 +138,9 @@ class OpenWindows:
         return self._windows
 
     def at(self, paths: Iterable[str], is_left_out: Callable[[str], bool] = lambda _: False) -> Iterator[WindowsOfTask]:
-        """Yield the windows of ended tasks that left one of the given paths changed.
+        """Yield the changes of ended tasks that left one of the given paths changed.
 
-        A path below a given path does not count. Windows in a directory tree for which `is_left_out` returns True are
+        A path below a given path does not count. Changes in a directory tree for which `is_left_out` returns True are
         left out.
         """
         seeds: dict[str, list[LeftPath]] = {}
@@ -145,7 +152,7 @@ class OpenWindows:
                 yield self._around(task, still)
 
     def below(self, directory: str, accepts: Callable[[LeftPath], bool] = lambda _: True) -> Iterator[WindowsOfTask]:
-        """Yield the windows of ended tasks that left paths below a directory changed.
+        """Yield the changes of ended tasks that left paths below a directory changed.
 
         Only paths for which `accepts` returns True count.
         """
@@ -158,15 +165,15 @@ class OpenWindows:
                 last = found[-1].path
 
     def ask_also(self, tasks: Iterable[Task]) -> None:
-        """Add tasks to `replayed`, so that their journals are read too."""
+        """Add tasks to those whose records of changes have to be read."""
         known = {*(task.id for task in self.replayed), *self.recorded}
         self.replayed += {task.id: task for task in tasks if task.id not in known}.values()
 
     def in_project(self, project: str) -> OpenInProject:
-        """Return the windows that are open in a project's tree, each with its task."""
+        """Return the unrestored changes in a project's directory tree, each with its task."""
         if not self.may_be_open():
             return OpenInProject()
-        from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - imported here, because it is needed only if a window may be open
+        from outlive.observe.git.repository import find_repository  # noqa: PLC0415 - imported here, because it is needed only if a task may have changed files
         from outlive.service.effects.effects import is_in  # noqa: PLC0415
         from outlive.service.effects.running_windows import Question  # noqa: PLC0415
 
@@ -190,7 +197,7 @@ class OpenWindows:
         )
 
     def _left_in(self, task: str, project: str, head: str) -> Iterator[Window]:
-        """Yield the windows in a project that an ended task opened and did not close."""
+        """Yield the changes in a project that an ended task did not restore."""
         seeds = [left for of, left in self._left.at([head]) if of == task]
         last: str | None = None
         still: list[LeftPath] = []
@@ -205,9 +212,9 @@ class OpenWindows:
             yield window.but(uncompared=unchecked)
 
     def _around(self, task: str, seeds: Sequence[LeftPath]) -> WindowsOfTask:
-        """Return those windows of an ended task that contain one of the paths `seeds`.
+        """Return the groups of changed files that contain one of the paths `seeds`.
 
-        The caller has found that the paths `seeds` are still changed.
+        An ended task has left the paths `seeds` changed. The caller has checked that they are still changed.
         """
         known = {each.path for each in seeds}
         room = None if self._most is None else max(0, self._most - len(seeds))
@@ -242,12 +249,12 @@ class OpenWindows:
             try:
                 self._left.restore(task, restored)
             except OutliveError:
-                pass  # the paths stay in the ledger, and the next reader compares them again
+                pass  # the ledger keeps the paths, and the next reader compares them again
         return still
 
 
 def windows_of_ended(paths: Iterable[LeftPath]) -> tuple[Window, ...]:
-    """Return the windows of an ended task, made from the paths that it left changed."""
+    """Return the changes that an ended task left, grouped by time and worktree."""
     return tuple(window.but(is_left=True) for window in windows_left(paths))
 
 
@@ -256,7 +263,7 @@ def _without_stashes(windows: Iterable[Window]) -> Iterator[Window]:
 
 
 def _record_late(home: Home, ledger: SqliteLedger, task: Task) -> bool:
-    """Record the paths that an ended task left changed, in place of its keeper.
+    """Record the paths that an ended task left changed, if its keeper has not.
 
     Returns False and records nothing while the keeper may still record the paths, or while processes of the task run.
     """

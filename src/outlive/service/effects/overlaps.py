@@ -1,7 +1,7 @@
-"""Overlaps of a task with other tasks, sessions and the commands of clients.
+"""Overlaps of a task: tasks, sessions and clients' commands that may affect it.
 
-An overlap is another task or session that changed the same paths while the task ran. Another task that had a window
-open in the same directory tree at that time is an overlap too.
+An overlap is another task or session that changed the same paths while the task ran. Another task that had files of
+the same directory tree changed and not yet restored at that time is an overlap too.
 """
 
 from __future__ import annotations
@@ -47,13 +47,16 @@ _EVER = from_micros(0)
 
 
 class Neighbours:
-    """The tasks and edits that may overlap with a task.
+    """The tasks and edits that may have changed the same paths as a task.
 
-    The journal of each of these tasks is read only once.
+    The record of each task's changes is read only once.
     """
 
     def __init__(self, home: Home, since: datetime | None = None) -> None:
-        """Leave out tasks that ended before `since`, unless `since` is None."""
+        """Find the tasks, without those that ended before `since`.
+
+        If `since` is None, tasks of any age are included.
+        """
         self._home = home
         self._since = since or _EVER
         self._effects: dict[str, Effects] = {}
@@ -71,29 +74,33 @@ class Neighbours:
                 # A task of another project may write to this project: with --touches, or if one of the two
                 # repositories lies inside the other.
                 newest = ledger.newest(_MOST_NEIGHBOURS, None, self._since)
-                # A long-running task may be older than the newest tasks, so all unsettled tasks are included.
+                # A task that runs for a long time may be older than the newest tasks. So all tasks that have not ended
+                # are included.
                 self._anywhere = [*newest, *ledger.unsettled()]
         found = {each.id: each for each in (*self._near[project], *self._anywhere)}
         return [each for each in found.values() if each.id != task.id]
 
     def edits(self, since: datetime, until: datetime) -> Sequence[Edit]:
-        """Return the edits that sessions, and not tasks, made to files between two times."""
+        """Return the edits that sessions made to files themselves, between two times.
+
+        Changes by tasks are not included.
+        """
         with SqliteLedger(self._home.ledger, utc_now()) as ledger:
             return SessionEdits(ledger).between(since, until)
 
     def foreign(self, task: Task, since: datetime, until: datetime) -> Iterator[tuple[str, ClientTask]]:
-        """Yield the background commands of clients that ran in a task's directory tree.
+        """Yield the background commands that clients ran in a task's directory tree.
 
-        Only commands that ran between `since` and `until` count. Each command comes with the session that runs it. An
-        adopted command is a task, so it is left out. A command that runs `outlive` changes no file itself, so it is
-        left out too.
+        Clients run these commands without Outlive. Only commands that ran between `since` and `until` count. Each
+        command comes with the session that runs it. An adopted command is a task, so it is left out. A command that
+        only calls `outlive` changes no file itself, so it is left out too.
         """
         if self._foreign is None:
             with SqliteLedger(self._home.ledger, utc_now()) as ledger:
                 self._foreign = ClientTasks(ledger).newest()
         found = [each for each in self._foreign if did_run(each[2], since, until)]
-        # The end of a client's command may be unknown, and the task that adopted the command may have ended long ago.
-        # So tasks of any age are read.
+        # It may not be known when a client's command ended, and the task that adopted the command may have ended long
+        # ago. So tasks of any age are read.
         everyone = self if self._since == _EVER else Neighbours(self._home)
         tasks = (task, *everyone.of(task)) if found else ()
         adopted = {each.launch.adopted_output for each in tasks} - {None}
@@ -106,7 +113,7 @@ class Neighbours:
     def effects(self, task: Task) -> Effects:
         """Return the effects of a task.
 
-        The effects are empty if the task's journals record only program starts.
+        The effects are empty if only the task's program starts were recorded.
         """
         if task.id not in self._effects:
             files = (AttemptFiles(self._home.bundle(task.id), each.number) for each in task.attempts)
@@ -115,10 +122,11 @@ class Neighbours:
         return self._effects[task.id]
 
     def taking_by_text(self, task: Task, other: Task) -> Declared | None:
-        """Return what the unobserved task `other` takes away, according to its command.
+        """Return the files that the task `other` takes away, by the text of its command.
 
-        Returns None if `other` is observed, or takes no files away in the directory tree of `task`. Files that a
-        succeeded task took away for good do not count, because their removal is the task's result.
+        Taking away means changing files that the command did not write, as `git stash` does. Returns None if the
+        changes of `other` are observed, or if it takes no files away in the directory tree of `task`. Files that a
+        succeeded task removed for good do not count, because their removal is the task's result.
         """
         taking = taking_away(other)
         files = AttemptFiles(self._home.bundle(other.id), other.current.number)
@@ -145,11 +153,11 @@ class Neighbours:
 def overlaps_of(
     neighbours: Neighbours, task: Task, attempt: int, own: Effects, *, in_one_tree: bool = False
 ) -> tuple[Overlap, ...]:
-    """Return the overlaps of an attempt whose effects are `own`.
+    """Return what other tasks, sessions and clients did while an attempt ran.
 
-    An overlap is a task or session that changed the same paths while the attempt ran. A task that had an open window in
-    the directory tree at that time is an overlap too. The background commands of clients come last. With `in_one_tree`,
-    tasks that changed other files of the directory tree count too.
+    `own` are the effects of the attempt. The result has tasks and sessions that changed the same paths, and tasks that
+    had files of the directory tree changed and not yet restored. The background commands of clients come last. With
+    `in_one_tree`, tasks that changed other files of the directory tree count too.
     """
     since = task.first_try(attempt).started_at
     if since is None:
@@ -179,7 +187,7 @@ def overlaps_of(
 
 
 def overlaps_document(overlaps: Sequence[Overlap], now: datetime) -> list[dict[str, object]]:
-    """Return overlaps as JSON."""
+    """Return what other tasks and sessions did while a task ran, as JSON."""
     return [
         {
             "task": each.task,

@@ -11,7 +11,7 @@ _MOST_LINKS = 40
 def places_on_the_way(path: str) -> tuple[str, ...]:
     """Return the target of a path, and every symbolic link on the way to it.
 
-    A task may have changed any of these links, and with it the target of the path.
+    A task may have changed one of these links. Then the path leads to another file.
     """
     here, names = "/", path.split("/")[::-1]
     links: list[str] = []
@@ -29,7 +29,7 @@ def places_on_the_way(path: str) -> tuple[str, ...]:
 
 
 def _target(path: str) -> str | None:
-    """Return the target of a symbolic link, or None if the path is not a link."""
+    """Return where a symbolic link points to, or None if the path is not a link."""
     try:
         return os.readlink(path)
     except OSError:

@@ -1,8 +1,8 @@
-"""The open windows of tasks with long journals, found in limited time.
+"""The search of long records of changes (journals) in limited time.
 
-A journal is the record of a task's effects. From a long journal, only the entries about the paths that the caller asks
-about are read. Only a limited number of these paths is compared with the disk. If none of the compared paths is still
-changed, but other paths were not compared, the task is reported as one that may have an open window.
+The search finds files that running tasks have changed and not restored. It reads only the entries about the paths that
+the caller asks about, and compares only a limited number of these paths with the disk. If no compared path is still
+changed, but other paths were not compared, the task is reported as one that may have changed files.
 """
 
 from __future__ import annotations
@@ -29,24 +29,32 @@ if TYPE_CHECKING:
     from outlive.domain.effects.left_open import LeftPath
     from outlive.domain.tasks.task import Task
 
-# The characters with which a shell pattern begins. A path with such a pattern may name several files.
+# The characters with which the wildcards of a shell begin. A path with wildcards may name several files.
 WILD = re.compile(r"[*?\[{]")
 _GITS_OWN = (b"/HEAD", b"/refs/stash")
-# The largest sizes in bytes: of a short journal, of all short journals together, and of all long journals together.
+# The largest sizes in bytes of records of changes: of one short record, of all short records together, and of all long
+# records together.
 _SHORT, _MOST_REPLAYED, _MOST_READ = 16 << 10, 128 << 10, 8 << 20
-# At most this many batches of a task's paths are compared with the disk to find a path that is still changed.
+# A task's paths are compared with the disk in batches, to find a path that is still changed. This is the largest
+# number of batches.
 _TURNS = 5
 
 
 class WindowsOfTask(Value):
-    """The open windows of one task that contain paths that a caller asks about."""
+    """The unrestored changes of one task that the caller asks about."""
 
     task: str
     windows: tuple[Window, ...]
     unchecked: int = 0
-    """The number of the task's further paths that were not compared with the disk. They may still be changed too."""
+    """How many more paths of the task may still be changed.
+
+    These paths were not compared with the disk.
+    """
     is_unsure: bool = False
-    """Whether the task may have an open window, because wanted paths were not compared with the disk."""
+    """Whether the task may have changed files and not restored them.
+
+    Paths that the caller asks about were not compared with the disk.
+    """
 
 
 class Question(Value):
@@ -60,12 +68,12 @@ class Question(Value):
     patterns: tuple[tuple[str, ...], ...] = ()
     """Paths with wildcards that a shell may expand. Each path is a tuple of its names."""
     with_gits_own: bool = False
-    """Whether git's own files, such as HEAD, count as files of the tree that they lie in."""
+    """Whether the search also covers git's own files, such as HEAD, of a worktree."""
 
     def chosen_from(self, paths: Iterable[bytes]) -> list[bytes]:
         """Return those of the given paths that the caller asks about.
 
-        The given and the returned paths are written with the escapes of the journal.
+        The given and the returned paths have the escapes that the record of changes uses.
         """
         places = [as_written(place) for place in self.places]
         around = {above for place in places for above in around_of(place)}
@@ -84,21 +92,21 @@ class Question(Value):
 
 
 class RunningWindows:
-    """The windows of tasks with long journals.
+    """The unrestored changes of tasks with long records of changes.
 
     The limits on the bytes that are read apply to all these tasks together.
     """
 
     def __init__(self, home: Home, most: int) -> None:
-        """Store how many paths of a task are compared with the disk at a time (`most`)."""
+        """Set how many paths of a task are compared with the disk at a time (`most`)."""
         self._home, self._most = home, most
         self._replayed, self._read = _MOST_REPLAYED, _MOST_READ
         self._searches: dict[str, JournalSearch | None] = {}
 
     def is_short(self, task: Task) -> bool:
-        """Return whether a task's journal is short enough to be read as a whole.
+        """Return whether a task's record of changes is short enough to be read as a whole.
 
-        The size of a short journal is subtracted from the limit for all short journals.
+        The size of a short record is subtracted from the limit for all short records.
         """
         size = size_of(journals_of(self._home, task, task.current.number))
         if size > min(_SHORT, self._replayed):
@@ -109,15 +117,15 @@ class RunningWindows:
     def has_changed(self, task: Task) -> bool:
         """Return whether a task may have changed a path.
 
-        Returns True if the journal is too long to be read.
+        Returns True if the task's record of changes is too long to be read.
         """
         search = self._search(task)
         return search is None or bool(search.changed)
 
     def ask(self, task: Task, question: Question, is_left_out: Callable[[str], bool]) -> WindowsOfTask:
-        """Return the open windows of a task that contain paths of `question`.
+        """Return the unrestored changes of a task that contain paths of `question`.
 
-        Windows in a directory tree for which `is_left_out` returns True do not count.
+        Changes in a directory tree for which `is_left_out` returns True do not count.
         """
         search = self._search(task)
         if search is None:
@@ -128,8 +136,8 @@ class RunningWindows:
         rest = [path for path in asked if path not in named]
         if not asked and not search.names(named):
             return WindowsOfTask(task=task.id, windows=())
-        # If the limit allows it, also compare some paths that the caller does not ask about. Then the windows name more
-        # of the task's paths.
+        # If the limit allows it, some paths that the caller does not ask about are compared too. Then the result names
+        # more of the paths that the task has changed.
         room, known = max(0, self._most - len(rest)), set(rest) if len(rest) < self._most else set()
         others = _spread([path for path in changed if path not in known], room) if room else []
         compared = {*named, *others}
@@ -158,7 +166,7 @@ class RunningWindows:
         return [each for each in found if each.is_left(state_like, lambda path: moments_of(path)[0])]
 
     def _search(self, task: Task) -> JournalSearch | None:
-        """Return a search in a task's journals, or None if they exceed the limit."""
+        """Return a search in a task's records of changes, or None if they are too long."""
         if task.id not in self._searches:
             files = journals_of(self._home, task, task.current.number)
             size = size_of(files)
@@ -173,8 +181,8 @@ class RunningWindows:
 def _spread(paths: Sequence[bytes], most: int) -> Sequence[bytes]:
     """Return at most `most` paths, chosen evenly from the whole list.
 
-    A task restores its paths in the order of the list. So the first paths may all be restored while later paths are
-    still changed.
+    Often a task restores its paths in the order of the list. Then the first paths may all be restored while later
+    paths are still changed.
     """
     return paths if len(paths) <= most else [paths[number * len(paths) // most] for number in range(most)]
 

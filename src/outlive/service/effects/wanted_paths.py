@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from outlive.domain.effects.predicted import Touch
     from outlive.observe.shell.commands import Simple
 
-# A command whose predicted changes have one of these kinds may read or change the whole directory tree.
+# Kinds of predicted changes. A command with such a change may read or change the whole directory tree.
 _WHOLE_TREE = frozenset(("git", "unknown"))
-# A word that names a file whose content a program sends, such as `@file`. A name that contains a colon is an
+# A word by which a program is told to send the content of a file, such as `@file`. A name that contains a colon is an
 # address and not a file.
 _SENT = re.compile(r"(?:[\w.-]*@|<|fileb?://(?:localhost(?=/))?)([^:;]+)(?:;.*)?", re.DOTALL)
-# The characters at which the unknown part of a word begins.
+# The characters at which the shell inserts something that the text does not show.
 _UNREAD = re.compile(r"[$`…]")
 
 
@@ -33,10 +33,13 @@ class Wanted:
         self.paths: list[str] = []
         self.trees: dict[str, None] = {}
         self.unread: dict[str, str] = {}
-        """Words that may name any file in a directory, such as `src/$NAME`. Each word has this directory."""
+        """Words that may name any file in a directory, such as `src/$NAME`.
+
+        The value for each word is the directory, here `src`.
+        """
 
     def places(self) -> set[str]:
-        """Return the targets of the wanted paths, and the symbolic links that lead there."""
+        """Return the targets of the wanted paths, and the symbolic links on the way."""
         named = (*self.paths, *self.trees, *self.unread.values())
         return {place for path in named for place in places_on_the_way(path)}
 
@@ -63,7 +66,7 @@ def read_command(argv: tuple[str, ...], directory: str) -> Wanted:
             wanted.paths += places_on_the_way(place)[1:]
             if each.directory.startswith("/") and not os.path.isdir(each.directory):
                 # The command changes to a directory that does not exist. An earlier command may create it, or `cd`
-                # fails and the command runs in `directory`. The text does not show which.
+                # fails and the command runs in `directory`. The command's text does not show which.
                 wanted.unread[each.directory] = project_of(directory)
             elif not os.path.isdir(place):
                 wanted.paths.append(place)  # a task may have moved the directory away
@@ -114,7 +117,7 @@ def _unread_in(command: Simple, directory: str) -> dict[str, str]:
         begin = _UNREAD.search(word.text)
         known = "" if begin is None else word.text[: begin.start()]
         if known.rstrip("/") == os.environ.get("TMPDIR", "/tmp").rstrip("/") and word.text[len(known)] == "…":  # noqa: S108
-            continue  # no task can hold a temporary file that the command creates
+            continue  # no other task uses a temporary file that the command creates
         known = known.rpartition("=")[2]
         inside = os.path.join(place, os.path.dirname(known)) if known and not known.startswith("-") else ""
         found[word.text] = inside or project_of(place)

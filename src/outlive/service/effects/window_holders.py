@@ -1,6 +1,6 @@
-"""The open windows that contain given paths, directly or through symbolic links.
+"""The tasks that have changed given paths and not restored them.
 
-A task holds a path if the path is in one of the task's open windows.
+Such a task holds the path. The task may have changed the path directly or through symbolic links.
 """
 
 from __future__ import annotations
@@ -29,28 +29,37 @@ _MANY = re.compile(r"\*\*|\{[^{}\s]*(,|\.\.)[^{}\s]*\}")
 
 
 class Holder(Value):
-    """A task, and one of its open windows that contains a path the caller asks about."""
+    """A task, and files that it has changed and not restored.
+
+    One of the files is a path that the caller asks about.
+    """
 
     task: str
     window: Window
     unread: tuple[str, ...] = ()
-    """The command's words with an unknown part, if only these words may name the held paths."""
+    """The words of the command that are not fully known.
+
+    Set only if no other words of the command name the changed paths.
+    """
     unchecked: int = 0
     """The number of the task's further changed paths that were not compared with the disk."""
 
 
 class Unsure(Value):
-    """A task that may hold a path.
+    """A task that may have changed a wanted path and not restored it.
 
     Not all paths that the task has changed were compared with the disk.
     """
 
     task: str
     paths: int = 0
-    """The number of its paths that were not compared with the disk, or 0 if that number is not known."""
+    """The number of its changed paths that were not compared with the disk.
+
+    0 if that number is not known.
+    """
 
     def words(self) -> str:
-        """Return a clause that says why it is not known whether the task holds a path."""
+        """Return a clause that says why it is not known whether the path is changed."""
         why = f"{self.paths:,} paths that it has changed there were not compared"
         if not self.paths:
             why = "its record of changes is too long to be read here"
@@ -58,17 +67,20 @@ class Unsure(Value):
 
 
 class Found(Value):
-    """The tasks that hold, or may hold, a path that the caller asks about."""
+    """The tasks that have, or may have, changed a path that the caller asks about.
+
+    Only changes that are not restored count.
+    """
 
     holders: tuple[Holder, ...] = ()
     unsure: tuple[Unsure, ...] = ()
 
 
 def find_holders(held: OpenWindows, paths: Iterable[str], *, expands: bool = False, is_tree: bool = False) -> Found:
-    """Return the tasks that hold, or may hold, one of the given paths.
+    """Return the tasks that have, or may have, changed one of the given paths.
 
-    With `expands`, wildcards in the paths are expanded as a shell does. With `is_tree`, windows of linked git worktrees
-    inside the paths are left out.
+    Only changes that are not restored count. With `expands`, wildcards in the paths are expanded as a shell does. With
+    `is_tree`, changes in linked git worktrees inside the paths are left out.
     """
     paths = list(paths)
     wanted = {place for path in paths for place in places_on_the_way(path)}
@@ -100,7 +112,7 @@ def find_holders(held: OpenWindows, paths: Iterable[str], *, expands: bool = Fal
 def _recorded(
     held: OpenWindows, wanted: set[str], patterns: list[list[str]], is_inner: Callable[[str], bool]
 ) -> Iterator[WindowsOfTask]:
-    """Yield the windows of ended tasks that contain a wanted path or match a pattern."""
+    """Yield the changes of ended tasks that concern a wanted path or match a pattern."""
     if not held.recorded:
         return
     yield from held.at(_around(wanted), is_inner)
@@ -112,10 +124,10 @@ def _recorded(
 
 
 def _concerns(wanted: set[str], held: Sequence[str]) -> bool:
-    """Return whether a changed path is, contains or lies in a wanted path.
+    """Return whether a changed path matters for a path that the caller wants to use.
 
-    A file of git itself, such as HEAD, counts only if it is wanted by name. A command that reads the directory tree
-    does not read git's own files.
+    This is so if the two are equal, or if one contains the other. A file of git itself, such as HEAD, counts only if
+    the caller names it. A command that reads the directory tree does not read git's own files.
     """
     below, around = tuple(path.rstrip("/") + "/" for path in wanted), _around(wanted)
     return any(away in around or (away.startswith(below) and not is_gits_own(away)) for away in held)
@@ -141,9 +153,9 @@ def _may_mean(pattern: list[str], held: str) -> bool:
 
 
 def key_of(holder: Holder) -> tuple[str, str, bool]:
-    """Return a key for the windows of one task in one directory tree.
+    """Return a key for the changes of one task in one directory tree.
 
-    Windows of git's own files have another key than windows of other files. The key does not depend on which paths were
-    compared with the disk.
+    Changes of git's own files have another key than changes of other files. The key does not depend on which paths
+    were compared with the disk.
     """
     return holder.task, holder.window.scope, all(map(is_gits_own, holder.window.paths))

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _FILES = ("lock", "control", "done", "record", "output")
 _LONG_UNDELIVERED = timedelta(days=1)
-# Times in the wrong order are reported only if they differ by more than this. Smaller differences can come from time
-# synchronisation, which moves a clock back and forth by small amounts.
+# Two times in the wrong order are reported only if they differ by more than this. Smaller differences can come from
+# time synchronisation, which moves a clock back and forth by small amounts.
 _TOLERANCE = timedelta(minutes=1)
 
 
@@ -43,7 +43,7 @@ class Finding(Value):
 
 
 def audit(home: Home, now: datetime) -> list[Finding]:
-    """Return all contradictions between the ledger, the tasks' files and the clock."""
+    """Return the contradictions between the ledger, the tasks' files and the clock."""
     with SqliteLedger(home.ledger, now) as ledger:
         findings = [
             Finding(

@@ -34,8 +34,8 @@ def strays(home: Home, ledger: Ledger) -> list[str]:
 def is_abandoned(home: Home, task: str, now: datetime) -> bool:
     """Return whether a bundle is old and no process has locked any of its attempts.
 
-    A bundle with a readable spec counts as old only after the task's retention. Until then, a lost ledger can be
-    restored from the bundle.
+    Retention is how long the records of an ended task are kept. A bundle with a readable file `spec.json` counts as
+    old only after the task's retention. Until then, a lost ledger can be restored from the bundle.
     """
     bundle = home.bundle(task)
     launch = read_spec(home, task)

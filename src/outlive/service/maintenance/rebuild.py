@@ -1,6 +1,6 @@
-"""Rebuilding: rows of the ledger are restored from the files of the bundles.
+"""Rebuilding: restoring rows of the ledger from the files of the bundles.
 
-No file records which sessions were notified of an ending, so sessions are notified again after a rebuild.
+No file records which sessions were notified of a task's end. So after a rebuild, sessions are notified again.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def rebuild(
 
     Returns the ids of the restored tasks, and the ids of the bundles that cannot be restored. An earlier rebuild may
     have been killed after it restored the first attempt of a task. So missing rows of later attempts are restored too.
-    A task that is being launched is left out, because its launcher writes the row. If the monotonic time `until`
-    passes, this function raises `LedgerIncomplete` and keeps the rows that it has restored.
+    A task that is being launched is left out, because its launcher writes the row. When the monotonic clock passes
+    `until`, this function raises `LedgerIncomplete` and keeps the rows that it has restored.
     """
     with Restoring(home.ledger):
         return _rebuild(home, now, adopter, until)
@@ -48,8 +48,8 @@ def rebuild(
 def restore_incomplete(ledger_path: str, until: float | None = None) -> list[str]:
     """Rebuild an incomplete ledger, and return the ids of the restored tasks.
 
-    Tasks without a keeper are not adopted, because the caller may be a program that must not fork. The caller calls
-    `reconcile` afterwards.
+    This function starts no new keeper for a task without a keeper, because the caller may be a program that must not
+    fork. The caller calls `reconcile` afterwards.
     """
     home, now = Home(os.path.dirname(ledger_path)), utc_now()
     with Restoring(ledger_path, until):
@@ -60,11 +60,11 @@ def restore_incomplete(ledger_path: str, until: float | None = None) -> list[str
 
 
 def restored_sentences(restored: Sequence[str]) -> tuple[str, str]:
-    """Return the fact and the hint that a person reads after a ledger was restored."""
+    """Return the sentence and the hint to show after a ledger was restored."""
     tasks = "the record of one task" if len(restored) == 1 else f"the records of {len(restored):,} tasks"
     return (
         f"the ledger was moved away, deleted, replaced or damaged: {tasks} had to be restored from the tasks' files",
-        "an ending may be reported a second time; add missing sinks again",
+        "the end of a task may be reported a second time; the receivers of `outlive sink` may have to be added again",
     )
 
 
@@ -120,9 +120,9 @@ def could_be_rebuilt(home: Home, task: str) -> bool:
 def is_under_way(home: Home, launch: Launch) -> bool:
     """Return whether a task is being launched and its id has not been printed yet.
 
-    If the row were restored now, the task would look queued, and the row would stay if the launch fails. For a queued
-    task, this function returns False. The files of a queued task can look like those of a launch for hours, and its
-    launcher accepts a row that another process has written.
+    If another process restored the row now and the launch then failed, the ledger would keep a queued task that never
+    runs. For a task that waits in the queue, this function returns False. The files of such a task can look like those
+    of a launch for hours, and its launcher accepts a row that another process has written.
     """
     files = AttemptFiles(home.bundle(launch.id), 1)
     if launch.is_queued or _last_attempt(files.bundle) != 1:
@@ -145,7 +145,7 @@ def _restore(home: Home, launch: Launch, numbers: range, now: datetime, adopter:
             elif ledger.task(launch.id) is not None:
                 return False
             elif ledger.enqueue(launch, attempt).id != launch.id:
-                ledger.enqueue(launch.but(key=None), attempt)  # without the key, because a newer task has this key
+                ledger.enqueue(launch.but(key=None), attempt)  # the key is left out, because a newer task has it
         reconcile(home, now, launch.id, adopter)
     return bool(numbers)
 
@@ -172,7 +172,7 @@ def has_begun(files: AttemptFiles) -> bool:
 
 
 def _last_attempt(bundle: str) -> int:
-    """Return the last attempt that may have had a row, or 0 if there is none."""
+    """Return the last attempt that may have had a row in the ledger, or 0 if none had."""
     try:
         names = os.listdir(bundle + "/attempts")
     except OSError:

@@ -1,10 +1,10 @@
 """Reconciling: settling or adopting attempts whose keeper has died.
 
-An attempt whose command still runs is adopted: it gets a new keeper. Every other attempt is settled. If no process has
-the done FIFO of an attempt open for writing, the keeper is dead. If no process has the attempt's lock either, every
-process that could have settled the attempt is dead. These checks need no grace period, no heartbeat and no process id.
-The `control` lock lets only one reader check an attempt at a time. If a check fails with an error, the attempt stays
-unchanged.
+An attempt whose command still runs is adopted: it gets a new keeper. Every other attempt is settled. A keeper has a
+FIFO of its attempt open for writing (the done FIFO). If no process has it open, the keeper is dead. If no process has
+the attempt's lock either, every process that could have settled the attempt is dead. These checks need no grace
+period, no heartbeat and no process id. The `control` lock lets only one process at a time check an attempt. If a check
+fails with an error, the attempt stays unchanged.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def reconcile(
 ) -> list[str]:
     """Settle or adopt attempts without a keeper, and return the ids of orphaned tasks.
 
-    An orphan is a task whose command runs without a keeper. Without `task`, all live tasks are checked. Without
-    `adopter`, as in a program that must not fork, orphans are only marked in the ledger.
+    An orphan is a task whose command runs without a keeper. Only the task `task` is checked. If `task` is None, all
+    live tasks are checked. Without `adopter`, as in a program that must not fork, orphans are only marked in the
+    ledger.
     """
     orphans = []
     with SqliteLedger(home.ledger, now) as ledger:
@@ -72,7 +73,8 @@ def reconcile(
                     continue  # the state is unknown after a failed check, so the attempt stays unchanged
         owes_sinks = ledger.owes_sinks()
     # Fork only after the ledger is closed. SQLite keeps a table of its open files and locks in memory. A forked
-    # process that opened the ledger again would trust its parent's copy of that table.
+    # process would inherit this table. If it then opened the ledger again, it would trust a table that is no longer
+    # correct.
     if adopter is not None:
         for orphan in orphans:
             _adopt(home, orphan, adopter)
@@ -96,7 +98,10 @@ def may_settle(task: Task) -> bool:
 
 
 def is_in_sight(task: Task) -> bool:
-    """Return whether this process can see a task's processes, and so may adopt it."""
+    """Return whether this process can see a task's processes.
+
+    Only then may it adopt the task.
+    """
     return task.current.pid_namespace == pid_namespace()
 
 
@@ -142,10 +147,10 @@ class _Check:
                     os.close(fd)
 
     def settle_by_record(self) -> None:
-        """Settle an attempt whose lock was deleted, if its record says how it ended.
+        """Settle an attempt from its record, if its lock was deleted.
 
-        A recorded end is final. If a process has the record open, that process may be about to settle the attempt. In
-        that case, this method leaves the attempt unchanged.
+        The record says how the attempt ended, and a recorded end is final. If a process has the record open, that
+        process may be about to settle the attempt. Then this method leaves the attempt unchanged.
         """
         try:
             record_fd = record.open_record(self._files.record)
@@ -159,7 +164,7 @@ class _Check:
             os.close(record_fd)
 
     def _take_turn(self) -> int | None:
-        """Take the control lock and return its descriptor.
+        """Take the lock that lets one process check an attempt, and return its descriptor.
 
         Returns None if a keeper is alive, if the attempt has changed, or if the lock stays busy. If the attempt has no
         keeper and another process has the lock, this method waits for the lock. Otherwise this process could report a
@@ -219,10 +224,10 @@ class _Check:
         return is_hidden and has_writers(self._files.output)
 
     def _started(self, recorded: str | None) -> Started:
-        """Return whether the command began, according to the process slot of its record.
+        """Return whether the command began, according to the attempt's record.
 
-        `recorded` is the field `started` of this slot, or None if the record has no such slot. The slot is not synced
-        to disk, so a power failure may have deleted it.
+        `recorded` is the field `started` of the record's part about processes, or None if the record lacks this part.
+        This part is not synced to disk, so a power failure may have deleted it.
         """
         if recorded is not None:
             return "yes" if recorded == "yes" else "unknown"
@@ -247,8 +252,8 @@ class _Check:
         hole = read_hole(self._files)
         attempt = self._task.current
         if attempt.state == "queued" and evidence.started == "yes":
-            # A rebuilt row may be queued although the command had begun. An attempt cannot go from queued to succeeded,
-            # so mark it as started first.
+            # A row that was restored from files may be queued although the command had begun. An attempt cannot go
+            # from queued to succeeded, so mark it as started first.
             self._ledger.start(self._task.id, attempt.number, attempt.created_at)
         left: list[process_tree.Member] = []
         if not _is_of_another_boot(self._task.current) and evidence.started != "no":
@@ -286,7 +291,7 @@ class _Check:
         return result_of_attempt(self._files, request, evidence)
 
     def _with_worktree(self, settlement: Settlement) -> Settlement:
-        """Return the settlement. For an agent, add its worktree's path and branch.
+        """Return the settlement. For an agent, it also has the worktree's path and branch.
 
         This process does not remove the worktree, because it may run with other rights than the launcher.
         """

@@ -1,4 +1,7 @@
-"""Sweeping: deleting tasks whose retention has passed, at the user's request."""
+"""Sweeping: deleting the records of old tasks when the user asks for it.
+
+A task is old when its retention (the time for which its records are kept) has passed.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Swept(Value):
 
     @property
     def size(self) -> int:
-        """The size of the output of these tasks, in bytes."""
+        """The size of the output of all these tasks, in bytes."""
         return sum(each.size for each in self.tasks)
 
 

@@ -1,1 +1,1 @@
-"""Notices: the inbox, the sinks, and the sessions that are notified of an ending."""
+"""Notices: the inbox, the sinks, and the sessions that learn of a task's end."""

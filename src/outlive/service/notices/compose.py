@@ -31,15 +31,18 @@ _LAST_WORDS = 400
 
 
 def new_mark() -> str:
-    """Return a random marker for the first and last line of a text for a model.
+    """Return a random string that marks the first and last line of a text for a model.
 
-    The author of a task's output cannot guess the marker. So the output cannot imitate the end of the text.
+    The author of a task's output cannot guess the string. So the output cannot imitate the end of the text.
     """
     return letters(os.urandom(12), 12)
 
 
 def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> list[RenderedNotice]:
-    """Return the content of each notice. Notices of deleted tasks are left out."""
+    """Return the tasks, effects and changes that the text of each notice needs.
+
+    Notices of deleted tasks are left out.
+    """
     found, world = [], World()
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         inbox, boundaries = Notices(ledger), {}
@@ -63,7 +66,7 @@ def gather(home: Home, tellings: Sequence[Telling], told_to: Session | None) -> 
             counted = (0, 0) if origin is None else counts[origin.session]
             world.wait_for(home, task, notice.attempt)
             effects = effects_of(home, task, notice.attempt)
-            # The windows in `effects` do not contain a changed HEAD. Only `open_now` finds such a change.
+            # `effects.windows` does not contain a changed HEAD. Only `open_now` finds this change.
             may_hold = bool(effects.git) or any(window.is_open for window in effects.windows)
             found.append(
                 RenderedNotice(
@@ -142,7 +145,7 @@ def notice_document(home: Home, telling: Telling, told: RenderedNotice) -> dict[
 def text_of(home: Home, tellings: Sequence[Telling], told_to: Session | None, more: int = 0) -> str:
     """Return notices as a text for a model.
 
-    The text mentions `more`, the number of further notices.
+    `more` is the number of further notices, which the text only mentions.
     """
     told = gather(home, tellings, told_to)
     return tell(told, new_mark(), utc_now(), more) if told else ""

@@ -34,13 +34,13 @@ _BUSY_PAUSE_S = 1.0
 
 
 def deliver_and_exit(path: str) -> NoReturn:
-    """Run a deliverer that a keeper has started, and exit."""
+    """Run a process that delivers notices, and exit. A keeper has started the process."""
     carry(path)
     time.sleep(COALESCE_S)
     try:
         deliver(Home(path))
     except OutliveError:
-        pass  # failed deliveries stay in the ledger, and a later deliverer tries again
+        pass  # failed deliveries stay in the ledger, and a later process tries again
     os._exit(0)
 
 
@@ -50,13 +50,13 @@ def deliver(home: Home) -> int:
     while _is_owed(home):
         turn = take_turn(home)
         if turn is None:
-            break  # another deliverer is running
+            break  # another process is delivering notices
         try:
             delivered += _Round(home).until_done()
         finally:
             os.close(turn)
-        # Check once more. A delivery may have become due after the last check, and no other deliverer could make it
-        # while this deliverer was at work.
+        # Check once more: a delivery may have become due after the last check. While this process was at work, no
+        # other process could make that delivery.
     return delivered
 
 
@@ -66,7 +66,7 @@ def _is_owed(home: Home) -> bool:
 
 
 class _Round:
-    """One run of a deliverer.
+    """One run of the process that delivers notices.
 
     The run stores for each sink when the sink may be tried next, and since when the sink has been busy.
     """

@@ -1,4 +1,4 @@
-"""Recipients: the sessions that are notified of an ending.
+"""Recipients: the sessions that are notified of a task's end.
 
 This module applies the rule of `domain.notices.recipients` to the ledger's sessions and their clients' processes.
 """
@@ -18,38 +18,44 @@ if TYPE_CHECKING:
 
 
 class OwedBy(Value):
-    """A session, and the tasks whose endings are reported to it.
+    """A session, and the tasks whose end is reported to it.
 
-    `origins` names the sessions that launched such tasks. `tasks` names single tasks.
+    `origins` names sessions: the end of all their tasks is reported. `tasks` names single tasks.
     """
 
     session: Session
     origins: tuple[int, ...]
-    """The sessions whose tasks' endings are reported to `session`.
+    """The sessions whose tasks are reported to `session` when they end.
 
-    These are `session` itself, and ended sessions in whose place `session` is notified.
+    These are `session` itself, and ended sessions that it replaces.
     """
     tasks: tuple[str, ...] = ()
-    """Tasks of other sessions that a hand-off showed to `session` as running.
+    """Tasks of other sessions that a hand-off showed to `session` while they ran.
 
-    The endings of these tasks are reported to `session` too.
+    The end of these tasks is reported to `session` too.
     """
     ahead: tuple[Session, ...] = ()
-    """Living sessions that are notified in place of `session`. When such a session ends, `session` may replace it."""
+    """Living sessions that get notices in place of `session`.
+
+    When such a session ends, its notices may go to `session`.
+    """
     may_grow: bool = False
-    """Whether `session` would be notified of further tasks if a session in `ahead` ended."""
+    """Whether the end of a session in `ahead` would bring `session` further tasks.
+
+    `session` would be notified of the end of these tasks.
+    """
 
     @property
     def may_inherit(self) -> bool:
-        """Whether `session` may get further notices when another session's process ends.
+        """Whether `session` may get the notices of another session whose process ends.
 
-        Only processes of sessions in `ahead` count, because only these processes can be watched.
+        Only the sessions in `ahead` count, because only their processes can be watched.
         """
         return self.may_grow and any(each.process is not None for each in self.ahead)
 
 
 class Recipients:
-    """The rule that decides which sessions are notified of an ending.
+    """The rule that decides which sessions are notified of a task's end.
 
     The process of each session is checked only once, and the result is kept.
     """
@@ -60,7 +66,7 @@ class Recipients:
         self._lives: dict[int, bool] = {}
 
     def lineage_of(self, session: int) -> Lineage:
-        """Return the lineage of a session."""
+        """Return the sessions that continue each other, among them the given session."""
         if session not in self._lineages:
             lineage = self._sessions.lineage(self._sessions.get(session).lineage)
             self._lineages.update(dict.fromkeys(lineage.sessions, lineage))
@@ -86,22 +92,23 @@ class Recipients:
     def heirs_of_shown(self, task: str) -> list[int]:
         """Return the living sessions to which a hand-off showed a task.
 
-        A session that has ended is replaced by the living session that continues it, if there is one.
+        If such a session has ended, the living session that continues it takes its place.
         """
         found = (self.heir_of(one) for one in self._inbox.sessions_shown(task))
         return [one for one in found if one is not None]
 
     def of_session(self, origin: int) -> tuple[int, ...]:
-        """Return the sessions that are notified of the endings of a session's tasks.
+        """Return the sessions that are notified when a session's tasks end.
 
         Sessions to which a hand-off showed a task are not included.
         """
         return recipients(origin, (), self.lineage_of, self.lives)
 
     def has_nobody(self, origin: int, me: Session) -> bool:
-        """Return whether no living session is notified of the endings of session `origin`.
+        """Return whether no living session is notified when tasks of `origin` end.
 
-        Returns False if `origin` is of another project or of the lineage of `me`.
+        Returns False if the session `origin` belongs to another project, or if `origin` and the session `me` continue
+        one another.
         """
         lineage = self.lineage_of(origin)
         return (
@@ -111,14 +118,14 @@ class Recipients:
         )
 
     def of_task(self, task: str, origin: int) -> tuple[int, ...]:
-        """Return the sessions that are notified of the ending of a task."""
+        """Return the sessions that are notified of the end of a task."""
         return recipients(origin, self._shown(task), self.lineage_of, self.lives)
 
     def may_acknowledge(self, session: Session, task: str, origin: int) -> bool:
-        """Return whether a session may acknowledge a task's ending for all recipients.
+        """Return whether a session may acknowledge a task's end for all recipients.
 
-        The recipients and all sessions of the launcher's lineage may acknowledge the ending. If there is no recipient,
-        every session of the project may acknowledge it.
+        The recipients may acknowledge it, and so may the launching session and all sessions that continue it. If there
+        is no recipient, every session of the project may acknowledge it.
         """
         lineage = self.lineage_of(origin)
         if session.seq in lineage.sessions or self._hears(session, task, origin):
@@ -126,9 +133,9 @@ class Recipients:
         return session.project == lineage.sessions[origin].project and not self.of_task(task, origin)
 
     def owed_to(self, me: Session) -> OwedBy:
-        """Return a session with the tasks whose endings are reported to it.
+        """Return a session with the tasks whose end is reported to it.
 
-        A session that has ended is notified only of endings that have no living recipient.
+        An ended session gets only the tasks whose end is reported to no living session.
         """
         kin = self.lineage_of(me.seq).sessions
         candidates = [*kin, *self._sessions.descendants(kin)]
@@ -155,7 +162,7 @@ class Recipients:
     def _shown(self, task: str) -> list[int]:
         """Return the sessions to which a task was shown.
 
-        The sessions to which a hand-off showed the task as running come first. Then come the sessions to which open
-        notices of the task were presented.
+        First come the sessions to which a hand-off showed the running task. Then come the sessions that were presented
+        a notice about the task and have not acknowledged it.
         """
         return [*self._inbox.sessions_shown(task), *self._inbox.last_told(task)]

@@ -1,8 +1,8 @@
 """Following the inbox: a process sleeps until the ledger changes or a keeper dies.
 
-Every commit of an ending writes to the ledger's log, and inotify then wakes the processes that follow an inbox. So a
-process that writes to the ledger does not need to know these processes. A keeper that was killed commits nothing, but
-its done FIFO hangs up.
+Every commit writes to the ledger's log, and inotify then wakes the processes that follow an inbox. So a process that
+writes to the ledger does not need to know these processes. A keeper that was killed commits nothing. But it had a FIFO
+(the done FIFO) open, and poll() reports that this FIFO was closed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from outlive.service.maintenance.reconcile import Adopter
     from outlive.service.notices.inbox import Claim
 
-# Poll at this interval only if the user has no inotify instance left.
+# The interval in milliseconds between two checks if the user has no inotify instance left.
 _LOOK_MS = 1000
 _MOST_WATCHED = 256
 
@@ -50,17 +50,17 @@ def follow_inbox(
     departures: int | None = None,
     while_owed: bool = False,
 ) -> Iterator[Claim]:
-    """Yield a claim of a session's notices each time that notices are due.
+    """Yield a session's notices, reserved for this caller, each time they are due.
 
-    The caller presents, acknowledges or releases each claim. This function returns when `departures`, a descriptor of
-    `watch_departures`, becomes readable. With `while_owed`, it also returns when no further notice can come.
+    The caller presents, acknowledges or releases them. This function returns when the descriptor `departures` becomes
+    readable, because the reader has gone away. With `while_owed`, it also returns when no further notice can come.
     """
     with Watch(home, session, project, departures) as watch:
         yield from follow(watch, adopter, while_owed=while_owed)
 
 
 def follow(watch: Watch, adopter: Adopter | None, *, while_owed: bool) -> Iterator[Claim]:
-    """Yield claims of notices for which `watch.is_due` is true, and sleep in between."""
+    """Yield reserved notices for which `watch.is_due` is true, and sleep in between."""
     carry_in_own_process(watch.home.path)
     while True:
         reconcile(watch.home, utc_now(), None, adopter)
@@ -75,17 +75,20 @@ def follow(watch: Watch, adopter: Adopter | None, *, while_owed: bool) -> Iterat
 
 
 class Watch:
-    """The events that wake a process that follows an inbox, and its deferred notices."""
+    """The events that wake a process that follows an inbox.
+
+    It also has the notices whose presentation is postponed.
+    """
 
     def __init__(self, home: Home, session: str, project: str, departures: int | None) -> None:
         self.home, self.session, self.project = home, session, project
         self.launched: list[Task] = []
-        """The session's tasks that ran at the last check, without tasks of other sessions."""
+        """The session's running tasks, as they were at the last check."""
         self.is_vain = False
         """Whether no further notice can come.
 
-        This is true if three conditions are met: no task runs for the session, no open notice may wake the session, and
-        it cannot get notices in place of another session.
+        This is true if three conditions are met: no task runs for the session, no open notice may wake the session,
+        and the session cannot get the notices of another session.
         """
         self._departures = departures
         self._others_tell = False
@@ -93,20 +96,20 @@ class Watch:
         self._ahead: list[int] = []
         self._put_off: dict[str, float] = {}
         self._before: dict[str, float] = {}
-        # Keep the ledger open during the sleep. Otherwise each check of this follower would wake it again: if no other
-        # process has the ledger open, opening it truncates the index of its log, and this counts as a change.
+        # Keep the ledger open during the sleep. If no other process has it open, opening it truncates the index of its
+        # log. This counts as a change, so each check of this process would wake it again.
         self._ledger = KeptOpenLedger(home.ledger)
         self._changes = watch_modifications(home.path)
 
     def look(self) -> None:
-        """Start a check, and remember which notices the last check deferred."""
+        """Start a check, and remember which notices the last check postponed."""
         self._before, self._put_off = self._put_off, {}
 
     def is_due(self, ledger: SqliteLedger, telling: Telling) -> bool:
         """Return whether a notice should be presented now.
 
         The notice of a success waits until the group of its task has ended, but at most for `DEFERRAL_CEILING_S`
-        seconds. A quiet notice waits until another notice is presented.
+        seconds. A notice that must not wake the session waits until another notice is presented.
         """
         if telling.is_quiet:
             return False
@@ -122,7 +125,7 @@ class Watch:
         return False
 
     def listen(self) -> None:
-        """Ignore earlier writes to the ledger, and open the FIFOs of the running tasks.
+        """Ignore earlier writes to the ledger, and watch the keepers of running tasks.
 
         This method is called before each check of the ledger. So every write after the start of the check wakes the
         process.
@@ -134,8 +137,9 @@ class Watch:
     def sleep(self) -> bool:
         """Sleep until there may be new notices.
 
-        Returns False if the descriptor `departures` has become readable. After an event, the sleep lasts `COALESCE_S`
-        seconds longer. So tasks that end at almost the same time are presented together.
+        Returns False if the descriptor `departures` has become readable, because the reader has gone away. After an
+        event, the sleep lasts `COALESCE_S` seconds longer. So tasks that end at almost the same time are presented
+        together.
         """
         waiting = poll()
         if self._departures is not None:
@@ -153,15 +157,18 @@ class Watch:
 
     def patience_ms(self) -> float:
         """Return how long to sleep at most, in milliseconds."""
-        # Another process may have claimed a notice, and may be killed before it presents the notice. No write would
-        # wake this follower then, so it checks at intervals.
+        # Another process may have reserved a notice, and may be killed before it presents the notice. No write would
+        # wake this process then, so it checks at intervals.
         spans: list[float] = [_LOOK_MS if self._changes is None or self._others_tell else DAY_MS]
         now = time.monotonic()
         spans += [max(0.0, since + DEFERRAL_CEILING_S - now) * 1000 for since in self._put_off.values()]
         return min(spans)
 
     def _open_fifos(self) -> None:
-        """Open the done FIFOs of running tasks, close other FIFOs, and update this watch."""
+        """Open the FIFO of each running task's keeper, and close the FIFOs of other tasks.
+
+        When a keeper exits, poll() reports that its FIFO was closed. The list of running tasks is updated too.
+        """
         with self._ledger.use(utc_now()) as ledger:
             owed = owed_to(ledger, self.session, self.project)
             self.launched = [] if owed is None else running_for(ledger, owed)
@@ -181,17 +188,17 @@ class Watch:
                 try:
                     fifo = open_done(AttemptFiles(self.home.bundle(task.id), task.current.number))
                 except OSError:
-                    continue  # a write to the ledger will report the ending
+                    continue  # the task has ended, and a write to the ledger reports its end
                 if has_writer(fifo):
                     self._fifos[name] = fifo
                 else:
-                    # The attempt has no keeper. A reader will adopt or settle it, which writes to the ledger.
+                    # The attempt has no keeper. Another process will adopt or settle it, which writes to the ledger.
                     os.close(fifo)
 
     def _watch_ahead(self, ahead: list[Session]) -> None:
         """Watch the processes of the sessions in `ahead`.
 
-        When such a session ends, this session may get its notices.
+        When such a session ends, its notices may go to this session.
         """
         for pidfd in self._ahead:
             os.close(pidfd)

@@ -1,8 +1,7 @@
-"""The inbox: the notices for a session, each claimed before it is presented.
+"""The inbox: the notices for a session, each reserved before it is presented.
 
-A claim names a lease, which ends with the process that has it. So if the process is killed, another process presents
-the notice with the same id. A `presented` notice becomes `acked` when a later event shows that the session got the
-text.
+The reservation (claim) ends with the process that made it. So if the process is killed, another process presents the
+notice with the same id. A `presented` notice becomes `acked` when a later event shows that the session got the text.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ class Peeked(Value):
 
     @property
     def session(self) -> Session | None:
-        """The session for which the inbox was read, or None if the session is unknown."""
+        """The session of the inbox, or None if it is unknown."""
         return None if self.owed is None else self.owed.session
 
 
 def owed_to(ledger: SqliteLedger, session: str, project: str) -> OwedBy | None:
-    """Return a session with the tasks whose endings are reported to it.
+    """Return a session with the tasks whose end is reported to it.
 
     Returns None if the session is unknown.
     """
@@ -61,7 +60,7 @@ def running_for(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
 
 
 def awaited_by(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
-    """Return the running tasks whose endings are reported to a session.
+    """Return the running tasks whose end will be reported to a session.
 
     Tasks of other sessions that a hand-off showed to the session are included.
     """
@@ -69,9 +68,9 @@ def awaited_by(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
 
 
 class Claim:
-    """Notices that this process is about to present.
+    """Notices that this process has reserved in order to present them.
 
-    When the claim is released, notices that were not presented return to their former state.
+    When they are released, notices that were not presented return to their former state.
     """
 
     def __init__(
@@ -90,7 +89,7 @@ class Claim:
     ) -> None:
         """Record that the notices `told` were presented.
 
-        Without `told`, all notices of the claim are recorded as presented. The function `also` is called in the same
+        Without `told`, all reserved notices are recorded as presented. The function `also` is called in the same
         transaction.
         """
         notices = [notice for telling in (self.tellings if told is None else told) for notice in telling.all]
@@ -105,7 +104,7 @@ class Claim:
         self._open = [notice for notice in self._open if notice not in notices]
 
     def acknowledged(self) -> None:
-        """Record that the session has received all notices of the claim."""
+        """Record that the session has received all reserved notices."""
         with SqliteLedger(self._home.ledger, utc_now()) as ledger:
             Notices(ledger).acknowledge([n for telling in self.tellings for n in telling.all], utc_now())
         self._trace("acknowledged", self._open)
@@ -132,7 +131,7 @@ class Claim:
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        # A GeneratorExit is not a failure. It means that the caller has closed the generator that yields claims.
+        # A GeneratorExit is not a failure. It means that the caller has closed the generator that yields the notices.
         is_failure = error is not None and not isinstance(error, GeneratorExit)
         self.release(f"{type(error).__name__}: {error}" if is_failure else None)
 
@@ -146,12 +145,12 @@ def claim(
     is_turn: bool = False,
     wanted: Callable[[SqliteLedger, Telling], bool] | None = None,
 ) -> Claim:
-    """Claim the notices for a session, except those that another process has claimed.
+    """Reserve the notices for a session that no other process has reserved.
 
     With `is_turn`, notices that were presented earlier are acknowledged, because a later turn shows that the session
-    got these notices. With `at_boundary`, notices that were presented and not acknowledged are claimed again. A notice
-    for which `wanted` returns False stays in the inbox. But a quiet notice is claimed whenever another notice is
-    claimed.
+    got these notices. With `at_boundary`, notices that were presented and not acknowledged are reserved again. A
+    notice for which `wanted` returns False stays in the inbox. A quiet notice, which must not wake the session, is
+    reserved only together with another notice.
     """
     lease = Lease(home)
     try:
@@ -187,10 +186,10 @@ def _ready(
     at_boundary: bool,
     wanted: Callable[[SqliteLedger, Telling], bool] | None,
 ) -> list[Telling]:
-    """Return the first notices for a session that can be claimed now.
+    """Return the first notices for a session that can be presented now.
 
-    A notice is left out if `wanted` returns False. A quiet notice is included only together with another notice. The
-    notices are read in pages.
+    A notice is left out if `wanted` returns False. A quiet notice, which must not wake the session, is included only
+    together with another notice. The notices are read in pages.
     """
     inbox, session = Notices(ledger), owed.session.id
     found: list[Telling] = []
@@ -236,7 +235,7 @@ def count_more(ledger: SqliteLedger, owed: OwedBy, tellings: Sequence[Telling], 
 def peek(home: Home, session: str, project: str) -> Peeked:
     """Return a session's notices without changing them.
 
-    Notices that another process has claimed are included.
+    Notices that another process is about to present are included.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, session, project)

@@ -1,8 +1,8 @@
-"""Reserved endings: only the MCP client that follows a task reports its ending.
+"""The reservation of a task's end for one MCP client that follows the task.
 
-For each task that the client follows, the client's MCP server has a lease. The notice of the task's ending is claimed
-under the name of this lease. If no process has the lease any more, the reservation has no effect, and the notice is
-presented like every other notice.
+Only this client then reports the end to its session. For each followed task, the client's MCP server has a lock
+(lease), and the notice of the task's end is reserved under the name of this lock. If no process has the lock any more,
+the notice is presented like every other notice.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _TOLD = ("presented", "acked")
 
 
 class Ending(Value):
-    """The ending of a task, as a session reads it."""
+    """The end of a task, as a session reads it."""
 
     text: str
-    """The full text of the notice about the ending."""
+    """The full text of the notice that the task has ended."""
     line: str
-    """The summary of the ending in one line."""
+    """The summary of the end in one line."""
     was_told: bool
-    """Whether the ending was already presented or acknowledged."""
+    """Whether the notice was already presented or acknowledged."""
 
 
 def reserve_ending(home: Home, task: str, lease: str) -> bool:
-    """Reserve a task's ending, so that only the process with the lease reports it.
+    """Reserve a task's end, so that only the process with the lock `lease` reports it.
 
-    Returns False if another living process has reserved the ending.
+    Returns False if another living process has reserved it.
     """
 
     def is_taken(name: str) -> bool:

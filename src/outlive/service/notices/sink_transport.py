@@ -93,7 +93,8 @@ def _run(sink: Sink, notices: Sequence[dict[str, Any]], force: bool) -> Sent:
             cwd="/",
             start_new_session=True,
         )
-    # Wait until the command exits, not until its output is closed: a background process may keep the output open.
+    # Wait until the command exits. Its output may stay open longer, because a background process may still have it
+    # open.
     said = bytearray()
     Thread(target=_listen, args=(command.stdout, said), daemon=True).start()
     try:

@@ -1,7 +1,8 @@
-"""Endings without a living recipient, for the next new session of the project.
+"""Ended tasks of which no living session was told.
 
-A new session gets all these endings at once. When the session's next turn confirms the hand-off, the endings are
-acknowledged for every session. If the session ends before that, the next new session gets these endings.
+The next new session of the project gets the notices of all these tasks at once. When the session's next turn shows
+that it got the hand-off, the notices are acknowledged for every session. If the session ends before that, the next new
+session gets these notices.
 """
 
 from __future__ import annotations
@@ -24,20 +25,21 @@ _MOST_NAMED = 5
 
 
 class UnheardOfProject(Value):
-    """The endings of earlier sessions that a hand-off reports."""
+    """The ended tasks of earlier sessions that a hand-off reports."""
 
     tasks: tuple[Task, ...] = ()
     """The tasks that the hand-off names."""
     more: int = 0
-    """The number of further ended tasks."""
+    """The number of further ended tasks, which the hand-off does not name."""
     more_failed: int = 0
-    """The number of further ended tasks that did not succeed."""
+    """How many of the further ended tasks did not succeed."""
 
 
 def claim_earlier(home: Home, owed: OwedBy, lease: str, *, is_new: bool) -> UnheardOfProject:
-    """Claim endings that have no living recipient, for a session that begins now.
+    """Reserve, for a session that begins now, notices that no living session gets.
 
-    If `is_new` is not set, only endings that were presented to this session before and were not confirmed are claimed.
+    They report the end of tasks of earlier sessions. If `is_new` is not set, the function reserves only notices that
+    were presented to this session before and were not confirmed.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
         unheard = _unheard(home, ledger, owed.session, is_new=is_new)
@@ -49,7 +51,10 @@ def claim_earlier(home: Home, owed: OwedBy, lease: str, *, is_new: bool) -> Unhe
 
 
 def peek_at_earlier(home: Home, owed: OwedBy) -> UnheardOfProject:
-    """Return the earlier sessions' endings that a session would get if it began now."""
+    """Return the ended tasks of earlier sessions that a session would be told about.
+
+    This is what the session would get if it began now. Nothing is changed in the ledger.
+    """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         unheard = _unheard(home, ledger, owed.session, is_new=True)
         return UnheardOfProject() if unheard is None else _read(ledger, unheard)
@@ -64,7 +69,10 @@ def _read(ledger: SqliteLedger, unheard: UnheardEnding) -> UnheardOfProject:
 
 
 def _unheard(home: Home, ledger: SqliteLedger, me: Session, *, is_new: bool) -> UnheardEnding | None:
-    """Return the endings without a living recipient, or None if there are none."""
+    """Return the notices about ended tasks that no living session gets.
+
+    Returns None if there are none.
+    """
     endings, rule = UnheardEndings(ledger), Recipients(ledger)
     kin = rule.lineage_of(me.seq).sessions
     origins = [one for one in endings.origins(me.project) if one not in kin and not rule.of_session(one)]

@@ -1,9 +1,9 @@
 """Requests to a client to look for its child sessions.
 
-A request is a write to a small file that the client watches. Only the client can read its own store of sessions, and no
-process asks the client at intervals. A process that needs the state of child sessions, such as the gate, writes to the
-file. The client then looks for its child sessions, and reports those that it does not find. The file exists only after
-the client has reported child sessions, so no request is written for any other session.
+A request is a write to a small file that the client watches. Requests are needed because only the client can read its
+own store of sessions. A process that needs the state of child sessions, such as the gate, writes to the file. The
+client then looks for its child sessions, and reports those that it does not find. The file exists only after the
+client has reported child sessions, so no request is written for any other session.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The running tasks that a session waits for, without servers and silent tasks.
+"""The running tasks that a session waits for.
 
-A silent task is reported only if it fails. A server is a task that listens on a port and prints nothing. Silent tasks
-and servers may run without end, so a session does not wait for them. If an awaited task turns out to be a server, the
-session is notified of that and stops waiting for the task.
+A session does not wait for tasks that may run without end. These are servers, which listen on a port and print
+nothing, and tasks that are reported only if they fail. If an awaited task turns out to be a server, the session is
+notified of that and stops waiting for the task.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ QUIET_S = 60.0
 
 
 def awaited(tasks: Sequence[Task]) -> list[Task]:
-    """Return the tasks whose success is reported, and not only their failure."""
+    """Return the tasks for which a session waits: those whose success is reported.
+
+    A task of which only a failure is reported is left out.
+    """
     return [task for task in tasks if task.launch.notify in AWAITED]
 
 
@@ -60,8 +63,8 @@ def _ports_by_task(on_record: Mapping[int, str]) -> dict[str, int]:
     """Return a TCP port of each task that listens on a port.
 
     Processes whose /proc entries cannot be read are left out. A process belongs to the task that `OUTLIVE_TASK` in its
-    environment names. An adopted process has no such variable, so it belongs to the task of its ancestor in
-    `on_record`.
+    environment names. An adopted process has no such variable. It belongs to the task for which `on_record` lists the
+    process or one of its ancestors.
     """
     from outlive.linux.listeners import all_listeners  # noqa: PLC0415 - imported here, because only a quiet task needs it
 

@@ -25,8 +25,8 @@ def client_of(home: Home, environ: Mapping[str, str], given: str | None, project
     """Return a pidfd of the client whose end also ends a foreground task.
 
     The client is that of the session `given`, or of the session in which this process runs. Inside an agent, it is the
-    client that runs the agent. The client of the session that launched the agent is not used there, because that
-    session may live much longer than the agent. Returns None if no living client is known.
+    client that runs the agent. The session that launched the agent may live much longer, so its client is not used.
+    Returns None if no living client is known.
     """
     own = given or own_session_of(environ)
     found = _client_of_session(home, own, project)
@@ -48,8 +48,8 @@ def _client_of_session(home: Home, session: str | None, project: str) -> int | N
 def _client_of_agent(home: Home, environ: Mapping[str, str]) -> int | None:
     """Return a pidfd of the client that runs the agent around this process.
 
-    The leader of the Unix session around this process is not used: a client runs each tool in a new Unix session, so
-    that leader ends with the tool. Returns None outside of an agent.
+    The files of the agent's attempt name this client. The leader of the Unix session is not used: a client runs each
+    tool in a new Unix session, so that leader ends with the tool. Returns None outside of an agent.
     """
     inside = parent_of(environ)
     if inside is None:

@@ -1,9 +1,9 @@
 """The gate: the decision whether a session may stop now.
 
-A session may stop when three conditions are true. Every notice has been presented, no awaited task runs
-(`sessions/awaited_tasks.py`), and the client sees no child session at work. The session does not wait for lost tasks
-and lost child sessions. `gate` checks once and returns. `wait_at_gate` blocks its caller until the session may stop,
-and starts no process.
+A session may stop when three conditions are true. Every notice has been presented, no task runs that the session waits
+for (`sessions/awaited_tasks.py`), and the client sees no child session at work. The session does not wait for lost
+tasks and lost child sessions. `gate` checks once and returns. `wait_at_gate` blocks its caller until the session may
+stop, and starts no process.
 """
 
 from __future__ import annotations
@@ -63,14 +63,17 @@ class Answer(Value):
     session: Session | None
     running: tuple[Task, ...] = ()
     unknown: tuple[Task, ...] = ()
-    """The tasks in `running` whose processes this process cannot see. It is unknown whether these tasks still run."""
+    """Those tasks in `running` whose processes this process cannot see.
+
+    It is unknown whether these tasks still run.
+    """
     lost: tuple[Task, ...] = ()
     untold: tuple[Telling, ...] = ()
     """The first notices that the session has not read. Notices that can wait for its next turn are left out."""
     untold_more: int = 0
     """The number of further notices that the session has not read."""
     windows: OpenInProject = OpenInProject()
-    """The windows that are open now in the project's tree."""
+    """The files of the project that tasks have changed and not restored."""
     servers: tuple[tuple[str, int], ...] = ()
     """Tasks that listen on a port and print nothing, each with its port. The gate does not wait for them."""
     children: tuple[ClientTask, ...] = ()
@@ -136,7 +139,7 @@ def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceilin
 def _children_of(home: Home, ledger: SqliteLedger, owed: OwedBy) -> Sequence[ClientTask]:
     """Return a session's child sessions, and ask the client to look for them.
 
-    The client is asked only about child sessions for which the gate waits.
+    The client is asked only if the gate waits for one of the child sessions.
     """
     found = child_sessions_of(ledger, owed.origins)
     for name in {each.session for each in found if each.state != "lost" and not each.is_abandoned} - {None}:
@@ -154,9 +157,8 @@ def _lost_for(ledger: SqliteLedger, owed: OwedBy) -> list[Task]:
 def _wait_on(ledger: SqliteLedger, session: Session, blockers: set[str]) -> float | None:
     """Record what a session waits for, and return for how many seconds it has waited.
 
-    Returns None if a wait begins now. A task or notice that is not in the record begins a new wait, because the session
-    has not waited for it before. A reboot begins a new wait too, because monotonic times of two boots cannot be
-    compared.
+    Returns None if a new wait begins now. This is so if a task or notice was not waited for before, or if the machine
+    was rebooted, because monotonic times of two boots cannot be compared.
     """
     now = tick()
     began, known = _read_gated(Sessions(ledger).gated(session.seq))
@@ -177,14 +179,14 @@ def wait_at_gate(  # noqa: PLR0917 - the function has the parameters of `gate` a
     """Block until a session may stop, or until `ceiling` seconds have passed.
 
     Tasks that this process cannot see are checked every few seconds. The wait also ends when only unread notices are
-    left, or when `departures`, a descriptor of `watch_departures`, becomes readable.
+    left, or when the descriptor `departures` becomes readable, because the caller's reader has gone away.
     """
     until = time.monotonic() + ceiling
     while True:
         left = until - time.monotonic()
         answer = gate(home, session, project, adopter, ceiling if left > 0 else 0.0)
-        # If neither a task nor a child session is awaited, only unread notices are left. The session must read these
-        # notices, so a longer wait does not help.
+        # If no task and no child session is left to wait for, only unread notices are left. The session must read
+        # these notices, so a longer wait does not help.
         if answer.may_stop or not (answer.running or answer.awaited_children) or has_departed(departures):
             return answer
         patience = timedelta(seconds=max(left, 0.0))
@@ -221,7 +223,10 @@ def gate_document(home: Home, answer: Answer) -> dict[str, object]:
 
 
 def window_lines(answer: Answer, tree: str) -> list[str]:
-    """Return a line for each window that is open, or may be open, in a project's tree."""
+    """Return lines about files that tasks have changed and not restored in a project.
+
+    Files that may be changed are included.
+    """
     now, found = utc_now(), answer.windows
     lines = [held_line(task, window, now, tree) for task, window in found.windows]
     lines += [unsure_line(task) for task in found.unsure]
@@ -232,7 +237,7 @@ def window_lines(answer: Answer, tree: str) -> list[str]:
 def _read_gated(text: str | None) -> tuple[str | None, set[str]]:
     """Return when a session began to wait, and for which tasks and notices.
 
-    `text` is the record of the wait that `_wait_on` has stored.
+    `text` is what `_wait_on` has stored about the wait.
     """
     words = [] if text is None else text.split(" ")
     return " ".join(words[:2]) or None, set(words[2:])

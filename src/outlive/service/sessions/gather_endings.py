@@ -1,8 +1,8 @@
-"""Gathering: the notices for a session that is about to stop, presented together.
+"""The presentation of notices to a session that is about to stop, all together.
 
 Each presentation costs a turn of the model, and clients allow only a few such turns in a row. So notices wait until no
-awaited task runs. Notices about tasks that wait for input or make no progress do not wait. With `is_failure_urgent`,
-notices about failed and lost tasks do not wait either.
+task runs that the session waits for. Notices about tasks that wait for input or make no progress do not wait. With
+`is_failure_urgent`, notices about failed and lost tasks do not wait either.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class Gathering(Watch):
-    """A wait at the end of a turn, for the session's awaited tasks except servers.
+    """The wait of a session for its tasks, at the end of a turn.
 
-    The notices of the tasks that end during the wait are presented together.
+    The session does not wait for servers. The notices of the tasks that end during the wait are presented together.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class Gathering(Watch):
         return time.monotonic() >= self._until
 
     def claims(self, adopter: Adopter | None) -> Iterator[Claim]:
-        """Yield claims. The notices of one claim are presented together."""
+        """Yield groups of reserved notices. Each group is presented at once."""
         yield from follow(self, adopter, while_owed=True)
 
     def listen(self) -> None:
-        """Prepare a check, and find out which tasks are still awaited."""
+        """Prepare a check, and find out for which tasks the session still waits."""
         super().listen()
         wanted = [task for task in awaited(self.launched) if task.id not in self._ignored]
         if time.monotonic() >= self._look_for_servers_at:
@@ -74,14 +74,14 @@ class Gathering(Watch):
     def _look_for_servers(self, tasks: Sequence[Task]) -> None:
         self.servers.update(servers_among(self.home, tasks))
         left = [QUIET_S - quiet_s(self.home, task) for task in tasks if task.id not in self.servers]
-        # A quiet task that listens on no port now may listen later, so check the task again.
+        # The task prints nothing. It listens on no port now, but it may listen later, so check the task again.
         next_look = min((span if span > 0 else QUIET_S for span in left), default=QUIET_S)
         self._look_for_servers_at = time.monotonic() + next_look
 
     def is_due(self, ledger: SqliteLedger, telling: Telling) -> bool:
         """Return whether a notice should be presented now.
 
-        Before the wait is over, only a notice for which `needs_answer` is true is presented.
+        Before the wait is over, only a notice for which `needs_answer` returns True is presented.
         """
         if self.is_vain:
             return True

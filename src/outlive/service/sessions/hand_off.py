@@ -1,6 +1,6 @@
 """The hand-off: a summary of running, ended and lost tasks for a session.
 
-A session gets the hand-off at a boundary, for example at its start.
+A session gets the hand-off when it begins, and after each compaction of its history.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from outlive.service.notices.find_recipients import OwedBy
     from outlive.service.notices.tell_unheard import UnheardOfProject
 
-# The number of endings for which drift is computed. This number is small because the client waits for the hand-off.
+# The number of ended tasks whose files are compared with the present state. It is small because the client waits for
+# the hand-off.
 _MOST_COMPARED = 8
 # A hand-off names at most this many tasks, because its text has a limited size.
 _MOST_RUNNING, _MOST_BESIDE = 50, 50
@@ -37,7 +38,7 @@ _ENDINGS = ("ended", "lost", "group_ended")
 
 
 class HandOff(Value):
-    """A hand-off: its text, the notices that it presents, and the tasks that it names."""
+    """A hand-off: its text, the notices in it, and the tasks that it names."""
 
     digest: HandOffText
     text: str
@@ -52,7 +53,7 @@ def hand_off(
     """Return the hand-off of a session, from its own and earlier sessions' notices.
 
     When a client summarises the history of a session, earlier notices may be missing in the summary. So with
-    `after_summary`, the hand-off names endings of the last hour again.
+    `after_summary`, the hand-off names the tasks that ended in the last hour again.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         digest = _digest(home, ledger, owed, tellings, earlier)
@@ -63,10 +64,10 @@ def hand_off(
         return HandOff(digest=digest, text="", told=(), shown=())
     from outlive.service.notices.compose import new_mark  # noqa: PLC0415 - imported here, because an empty hand-off does not need it
 
-    # Comparing the tasks' files with the disk may take long and may start git, so the ledger is closed first.
+    # Close the ledger first, because comparing the tasks' files with the disk may take long and may start git.
     digest = _compared(home, digest)
     named = named_in(digest)
-    # The digest reports only the ending of a task's newest attempt. So a notice of an older attempt is not presented.
+    # The hand-off reports only the end of a task's newest attempt. So a notice of an older attempt is not presented.
     told = {(line.task.id, line.task.current.number) for line in (*digest.ended, *digest.lost) if line.task.id in named}
     return HandOff(
         digest=digest,
@@ -197,9 +198,9 @@ def _with_progress(home: Home, line: Line) -> Line:
 
 
 def _told_lately(ledger: SqliteLedger, owed: OwedBy, digest: HandOffText) -> tuple[Line, ...]:
-    """Return the tasks whose endings were presented in the last hour.
+    """Return the tasks whose end was presented to the session in the last hour.
 
-    Tasks that the digest names are left out.
+    Tasks that the hand-off `digest` names are left out.
     """
     anew = {line.task.id for line in (*digest.ended, *digest.lost, *digest.running)}
     kin = Sessions(ledger).lineage(owed.session.lineage).sessions
@@ -225,14 +226,20 @@ def _runs_for_another_session(ledger: SqliteLedger, task: str, owed: OwedBy) -> 
 
 
 def _windows(home: Home, ledger: SqliteLedger, ended: Sequence[Line], project: str) -> OpenInProject:
-    """Return the windows open in a project's tree, including those of ended tasks."""
+    """Return the files of a project that tasks have changed and not restored.
+
+    Files that ended tasks left changed are included.
+    """
     held = OpenWindows(home, ledger, most=MOST_COMPARED)
     held.ask_also(line.task for line in ended)
     return held.in_project(project)
 
 
 def _compared(home: Home, digest: HandOffText) -> HandOffText:
-    """Return the digest, with effects, overlaps and drift of the first ended tasks."""
+    """Return the hand-off with details about the first ended tasks.
+
+    The details are the effects of a task, what other tasks did while it ran, and the changes since it ended.
+    """
     if not digest.ended and not digest.earlier:
         return digest
     from outlive.service.effects.effects import effects_of  # noqa: PLC0415 - imported here, because only a hand-off with ended tasks needs it

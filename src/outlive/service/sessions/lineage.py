@@ -35,7 +35,7 @@ _RECENT = 50
 
 
 class StartRequest(Value):
-    """The recorded start of a session, and the session that it continues.
+    """A session that begins, and the earlier session that it continues.
 
     `evidence` says how it is known which session is continued.
     """
@@ -46,7 +46,7 @@ class StartRequest(Value):
 
     @property
     def is_repeated(self) -> bool:
-        """Whether an earlier call has handled the same start of the session."""
+        """Whether an earlier call has handled the same beginning of the session."""
         return self.continues is None and self.evidence == "same boundary"
 
 
@@ -69,8 +69,8 @@ def begin(home: Home, begun: SessionStart, adopter: Adopter | None) -> StartRequ
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         session, before, evidence = Sessions(ledger).begin(begun, utc_now(), is_over, lambda name: is_held(home, name))
     trace_begin(home, begun, session, before, evidence)
-    # The client may not have reported the end of the replaced session, or the handler of its end may have been killed.
-    # So end its foreground tasks here.
+    # The client may not have reported the end of the replaced session, or the process that handled its end may have
+    # been killed. So end its foreground tasks here.
     if before is not None and before.seq != session.seq:
         with SqliteLedger(home.ledger, utc_now()) as ledger:
             again = Sessions(ledger).find(before.id, before.project)
@@ -89,13 +89,13 @@ def end(home: Home, name: str, project: str, reason: str | None, adopter: Adopte
         session = Sessions(ledger).find(name, project)
     if session is None:
         raise UserError(f"session {name} is not known in {project}", "`outlive session list` shows the known sessions")
-    # End the tasks before the session. If this process is killed in between, another call can still end the session and
-    # its tasks.
+    # End the tasks before the session. If this process is killed in between, the session is still open, so another
+    # call can end the session and its tasks.
     ended = _end_foreground(home, session, adopter)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         is_news = Sessions(ledger).end(session.seq, reason, utc_now())
         session = Sessions(ledger).find(name, project) or session
-    ended += _end_foreground(home, session, adopter)  # tasks that were launched in the meantime
+    ended += _end_foreground(home, session, adopter)  # also end tasks that were launched in the meantime
     trace(home, name, "ended", reason=reason, foreground=[task.id for task in ended], again=not is_news)
     return session, ended
 
@@ -117,10 +117,9 @@ def note_edits(home: Home, name: str, project: str, directory: str, paths: Seque
 
 
 def _end_foreground(home: Home, session: Session, adopter: Adopter | None) -> list[Task]:
-    """End the foreground tasks of a session, and return these tasks afterwards.
+    """End the foreground tasks of a session, wait for their end, and return them.
 
-    A foreground task that a running background agent of the session has launched keeps running, and ends with that
-    agent.
+    A foreground task of a background agent that still runs is not ended. It ends with that agent.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         own = OwedBy(session=session, origins=(session.seq,))
@@ -138,7 +137,7 @@ def _is_of_living_agent(ledger: SqliteLedger, task: Task) -> bool:
 
 
 def standings(home: Home, project: str | None, limit: int) -> list[SessionStatus]:
-    """Return the sessions of a project, or of all projects, the newest first."""
+    """Return the sessions of a project, or of all projects, newest first."""
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         sessions = Sessions(ledger)
         found = sessions.newest(limit) if project is None else sessions.of_project(project, limit)
@@ -161,14 +160,17 @@ def number_of(home: Home, session: str, project: str) -> int | None:
 
 
 def lineage_of(home: Home, session: str, project: str) -> str | None:
-    """Return the lineage of a session, or None if the session is unknown."""
+    """Return the id that a session shares with all sessions that continue it.
+
+    Returns None if the session is unknown.
+    """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         found = Sessions(ledger).find(session, project)
     return None if found is None else found.lineage
 
 
 def successor(home: Home, session: str, project: str) -> str:
-    """Return the name of a session, or of a session that continues it.
+    """Return the name of a session, or of the session that continues it.
 
     If the session is over and a living session continues it, the name of the living session is returned. A client may
     start a program for one session, such as an MCP server, and the program may later serve another session.

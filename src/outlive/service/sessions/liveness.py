@@ -1,4 +1,4 @@
-"""Whether a session is alive.
+"""The check whether a session is alive.
 
 A session is over if the ledger has its end, or if its client's process has exited. The time of the session's last
 activity does not matter.
@@ -20,7 +20,10 @@ _GRACE_S = 60.0
 
 
 def grace_s() -> float:
-    """Return after how many seconds a client's missing command counts as lost."""
+    """Return the number of seconds after which a command that was not found is lost.
+
+    This is a background command that a client runs itself.
+    """
     try:
         return float(os.environ.get("OUTLIVE_GRACE_S", _GRACE_S))
     except ValueError:
@@ -40,7 +43,10 @@ def mark_of(pid: int) -> str:
 
 
 def is_over(session: Session) -> bool:
-    """Return whether a session or its process is known to have ended."""
+    """Return whether a session is known to have ended.
+
+    It has also ended if its client's process is known to have ended.
+    """
     return session.ended_at is not None or (session.process is not None and is_gone(session.process))
 
 
@@ -77,7 +83,7 @@ def process_of(session: Session) -> int | None:
 
 
 def is_judged(session: Session) -> bool:
-    """Return whether Outlive can know that a session has ended.
+    """Return whether Outlive can find out that a session has ended.
 
     This is possible if the ledger contains the session's end or the session's process. Outlive can check whether the
     process still runs.

@@ -1,4 +1,4 @@
-"""Commands and child sessions of clients, as the clients report them.
+"""Commands and child sessions that clients run themselves, from clients' reports.
 
 After a client has exited, Outlive checks whether the client's commands still run. Only the client can look for its
 child sessions, so Outlive learns about them from the client's reports. Outlive itself checks only whether the process
@@ -47,9 +47,11 @@ def note_foreign(
 
     With `are_all`, the report is complete. So commands of this client process that the report does not name are
     recorded as ended. If this session replaced another session in the same process, it takes over the commands of that
-    session. A report may name a child session that the client does not see. Such a child session stays recorded until
-    the client sees it again, or until it is lost and the loss has been reported. Returns the ids of the unseen child
-    sessions that are not recorded as running any more.
+    session.
+
+    A report may name a child session that the client does not find. Such a child session stays recorded until the
+    client finds it again, or until it is lost and the loss has been reported. Returns the ids of the child sessions
+    that were not found and are no longer recorded as running.
     """
     check_name(session)
     closed = set()
@@ -79,7 +81,7 @@ def note_foreign(
 
 
 def _looked_for(known: ClientTasks, one: ClientTask, sight: Sight) -> ClientTask:
-    """Record whether a child session was seen, and return it with its new state."""
+    """Record whether the client found a child session, and return its new state."""
     before = Looks(state=_reported_state(one), absent_since=one.absent_since, unread_since=one.unread_since)
     after = look_again(before, sight, tick(), grace_s())
     # Write only if the state has changed, because each commit makes every hook read the ledger again.
@@ -89,7 +91,7 @@ def _looked_for(known: ClientTasks, one: ClientTask, sight: Sight) -> ClientTask
 
 
 def _reported_state(one: ClientTask) -> ForeignState:
-    """Return the state of a client's task, according to the reports of the client."""
+    """Return the state of a client's command, according to the reports of the client."""
     if one.seen.kind == "command":
         return "running"
     if one.reason is not None:
@@ -100,7 +102,7 @@ def _reported_state(one: ClientTask) -> ForeignState:
 def _of_replaced(ledger: SqliteLedger, me: Session) -> list[ClientTask]:
     """Return the commands of the sessions that the session `me` has replaced.
 
-    These sessions are over, and they belong to the same lineage and ran in the same client process as `me`.
+    These sessions are over, and `me` continues them in the same client process.
     """
     if me.process is None:
         return []
@@ -111,10 +113,10 @@ def _of_replaced(ledger: SqliteLedger, me: Session) -> list[ClientTask]:
 
 
 def _with_what_is_known(seen: ClientReport, before: ClientTask | None) -> ClientReport:
-    """Return a report, completed from an earlier report of the same command.
+    """Return a report with facts added from an earlier report of the same command.
 
-    A client names the output file only in its first report after the start of a command. Without this function, a later
-    report would lack the name of the file.
+    A client names the output file only in its first report after the start of a command. Without this function, a
+    later report would lack the name of the file.
     """
     if before is None:
         return seen
@@ -126,11 +128,11 @@ def _with_what_is_known(seen: ClientReport, before: ClientTask | None) -> Client
 
 
 def foreign_of(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
-    """Return the commands that clients run without Outlive, for a report to a session.
+    """Return the commands that clients run without Outlive, to report to a session.
 
     These are the commands of the session's own client. Commands of a client that has exited are included if they are
-    reported to no living session. A lost command is returned only once, because this call records the loss as reported.
-    A command whose client has exited and whose end can never be seen is returned only once too.
+    reported to no living session. A lost command is returned only once, because this call records that it was
+    reported. A command whose client has exited, and whose end cannot be observed any more, is returned only once too.
     """
     own = _seen_of(ledger, _own_sessions(ledger, owed))
     left = _seen_of(ledger, _left_sessions(ledger, owed))
@@ -146,7 +148,7 @@ def _own_sessions(ledger: SqliteLedger, owed: OwedBy) -> list[Session]:
 def _left_sessions(ledger: SqliteLedger, owed: OwedBy) -> list[Session]:
     """Return the sessions whose commands are reported to no living session.
 
-    Only sessions of the same project as the session of `owed` are returned.
+    Only sessions of the same project as the session in `owed` are returned.
     """
     others = [origin for origin in ClientTasks(ledger).origins() if origin not in owed.origins]
     rule = Recipients(ledger)
@@ -159,12 +161,18 @@ def tell_lost(ledger: SqliteLedger, ones: Sequence[ClientTask]) -> None:
 
 
 def untold_among(ledger: SqliteLedger, ones: Sequence[ClientTask]) -> list[ClientTask]:
-    """Return the lost client tasks that no other process has reported in the meantime."""
+    """Return the lost commands and child sessions of `ones` that are not reported yet.
+
+    Another process may have reported some of them in the meantime.
+    """
     return [one for one in ones if ClientTasks(ledger).is_open(one)]
 
 
 def abandoned_of(ledger: SqliteLedger, owed: OwedBy) -> list[ClientTask]:
-    """Return a session's client tasks that are lost or whose client has exited."""
+    """Return a session's commands and child sessions whose end may stay unknown.
+
+    They are lost, or their client has exited.
+    """
     sessions = [*_own_sessions(ledger, owed), *_left_sessions(ledger, owed)]
     return [one for one in _seen_of(ledger, sessions) if one.is_abandoned or one.state == "lost"]
 
@@ -183,7 +191,7 @@ def child_sessions_of(ledger: SqliteLedger, origins: Sequence[int]) -> list[Clie
 def _seen_of(ledger: SqliteLedger, sessions: Sequence[Session]) -> list[ClientTask]:
     """Return the clients' commands and child sessions with their present state.
 
-    If a command is not found, the time of this check is recorded.
+    If a command is not found, the ledger gets the time of this check.
     """
     known, found = ClientTasks(ledger), []
     for session in sessions:
@@ -217,7 +225,7 @@ def foreign_of_others(ledger: SqliteLedger, project: str, origins: Sequence[int]
 def foreign_now(ledger: SqliteLedger, project: str | None, origins: Sequence[int] | None = None) -> list[ClientTask]:
     """Return the commands that clients run without Outlive, with their present state.
 
-    The present state is not recorded.
+    The ledger is not changed.
     """
     known, sessions = ClientTasks(ledger), Sessions(ledger)
     found = []

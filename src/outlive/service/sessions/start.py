@@ -1,4 +1,4 @@
-"""The start of a session: the start is recorded, and a hand-off is presented."""
+"""The start of a session: recording the start and presenting a hand-off."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cross_boundary(
 ) -> None:
     """Record the beginning of a session, and pass its hand-off to `put`.
 
-    The notices of the hand-off count as presented when `put` returns. If an earlier call has handled this start
+    The notices of the hand-off count as presented when `put` returns. If an earlier call has handled this beginning
     completely, `put` gets None instead of a hand-off.
     """
     with Lease(home) as lease:
@@ -52,8 +52,8 @@ def cross_boundary(
 def _is_inside_agent(home: Home, begun: SessionStart) -> bool:
     """Return whether this session is that of a background agent.
 
-    Such a session works only on its prompt, so it does not receive endings in place of a session that is over. If it
-    received and confirmed these endings, no session of the user would receive them.
+    Such a session works only on its prompt. So it does not receive notices in place of a session that is over. If it
+    received and confirmed them, no session of the user would receive them.
     """
     if begun.parent is None:
         return False

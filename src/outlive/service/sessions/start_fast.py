@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 def cross_bare_boundary(home: Home, begun: SessionStart) -> bool:
     """Record the beginning of a session that needs no hand-off.
 
-    Returns False, and records nothing, if a task or an ending may concern the session.
+    Returns False, and records nothing, if the session may have to be told about a task.
     """
     with SqliteLedger(home.ledger, utc_now()) as ledger:
-        # Commit without fsync. A power failure could delete the row, but it would also end the session. The session has
-        # got no notice, so no notice can be lost.
+        # Commit without fsync. A power failure could delete the row, but it would also end the session. The session
+        # has got no notice, so no notice is lost with the row.
         ledger.be_hasty()
         return _recorded(home, ledger, begun)
 
@@ -49,7 +49,7 @@ def _recorded(home: Home, ledger: SqliteLedger, begun: SessionStart) -> bool:
 def trace_begin(
     home: Home, begun: SessionStart, session: Session, before: Session | None, evidence: str | None
 ) -> None:
-    """Write to the trace which session has begun, and which session it continues."""
+    """Write to the debugging log which session has begun, and which one it continues."""
     trace(
         home,
         session.id,
@@ -62,7 +62,10 @@ def trace_begin(
 
 
 def _has_anything(ledger: SqliteLedger, begun: SessionStart) -> bool:
-    """Return whether any live task or unread ending may concern a new session."""
+    """Return whether a new session may have to be told about a task.
+
+    The task is still live, or its end has not been read.
+    """
     sessions = Sessions(ledger)
     known = sessions.find(begun.id, begun.project)
     projects = {begun.project, begun.project if known is None else known.project}

@@ -50,7 +50,7 @@ class AdoptRequest(Value):
     """The wanted properties of the new task."""
 
     environ: Mapping[str, str]
-    """The environment of the adopting process. It names the session."""
+    """The environment of the process that adopts. It names the session."""
     description: str | None = None
     session: str | None = None
     group: str | None = None
@@ -60,9 +60,9 @@ class AdoptRequest(Value):
 
 
 def adopt(home: Home, named: str, wish: AdoptRequest, project: str, adopter: Adopter) -> str:
-    """Adopt a process and return the id of the new task.
+    """Make a process a task, though it was started without Outlive.
 
-    `named` is the process id, or the client's id of a command.
+    Returns the id of the new task. `named` is the process id, or the client's id of a background command.
     """
     foreign = None if named.isascii() and named.isdigit() else _foreign(home, named, wish, project)
     pid = int(named) if foreign is None else _process_of(foreign)
@@ -75,7 +75,7 @@ def adopt(home: Home, named: str, wish: AdoptRequest, project: str, adopter: Ado
     held = _hold(files, running)
     try:
         with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
-            _check_is_no_task(home, ledger, pid)  # another process may have adopted the process since `_examine`
+            _check_is_no_task(home, ledger, pid)  # since `_examine`, another caller may have adopted the process
             started = datetime.fromtimestamp(running.started_s, UTC)
             ledger.enqueue(launch, new_attempt(launch, 1, utc_now()).but(started_at=started))
     except Exception:
@@ -98,7 +98,7 @@ def check_adopted(home: Home, task: str) -> None:
 
 
 def _foreign(home: Home, name: str, wish: AdoptRequest, project: str) -> ClientTask:
-    """Return the client's command with the id `name`.
+    """Return the client's background command with the id `name`.
 
     Only commands of the session are searched. If no session is known, all commands in the project are searched. Raises
     `UserError` if no command has the id.
@@ -207,7 +207,7 @@ def _plan_launch(running: ForeignProcess, wish: AdoptRequest, foreign: ClientTas
 
 
 def _hold(files: AttemptFiles, running: ForeignProcess) -> HeldFiles:
-    """Create and lock the attempt's files.
+    """Create and lock the files of an attempt for an adopted process.
 
     The record names the adopted process. It names no witness, because the process has none.
     """
@@ -238,5 +238,8 @@ def _hold(files: AttemptFiles, running: ForeignProcess) -> HeldFiles:
 
 
 def _skipped(running: ForeignProcess) -> int:
-    """Return how many bytes of output to skip so that the rest fits the default cap."""
+    """Return how many bytes of old output to skip.
+
+    The rest then fits into the default limit on stored output.
+    """
     return max(0, running.output_size - DEFAULT_OUTPUT_CAP)

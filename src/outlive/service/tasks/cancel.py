@@ -31,14 +31,15 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.task import Attempt, LeftRunning, Task
     from outlive.service.maintenance.reconcile import Adopter
 
-# The time limit of a cancel, in seconds. It covers all steps of the keeper, and the settlement on a busy machine.
+# The time limit of a cancel, in seconds. It covers all steps of the keeper, and then the settlement, even on a slow
+# machine.
 _CEILING = sum(grace for _, grace in STEPS) + 10
 _MOST_ROUNDS = 3
 _ASK_AGAIN = timedelta(seconds=1)
 
 
 class Cancelled(Value):
-    """The outcome of a cancel: the task afterwards, and whether the cancel ended it."""
+    """The outcome of a cancel: the task, and whether the cancel ended the task."""
 
     task: Task
     took: bool
@@ -51,7 +52,7 @@ class Cancelled(Value):
 
     @property
     def is_done(self) -> bool:
-        """Whether the cancel ended the task, or all processes left by an ended task."""
+        """Whether the cancel ended the task, or all processes that an ended task had left."""
         return self.took or (bool(self.ended) and not self.alive)
 
 
@@ -65,7 +66,7 @@ def cancelled_json(outcome: Cancelled) -> dict[str, object]:
 
 
 def pids_of(processes: Sequence[LeftRunning]) -> str:
-    """Return the process ids as text for people."""
+    """Return the process ids as a phrase for people."""
     return ", ".join(str(process.pid) for process in processes)
 
 
@@ -77,7 +78,7 @@ def cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Canc
     found = list(dict.fromkeys((*ids, *_live_below_agents(home, ids))))
     outcomes = _cancel(home, found, adopter)
     for _ in range(_MOST_ROUNDS):
-        # An agent may have launched another task while the agent was being ended.
+        # An agent may have launched a further task while the agent was being ended.
         born = [one for one in _live_below_agents(home, ids) if one not in found]
         if not born:
             break
@@ -87,9 +88,9 @@ def cancel(home: Home, ids: Sequence[str], adopter: Adopter | None) -> list[Canc
 
 
 def _live_below_agents(home: Home, ids: Sequence[str]) -> list[str]:
-    """Return the running tasks that were launched from inside the agents among `ids`.
+    """Return the running tasks that the agents among `ids` have launched.
 
-    Tasks that such a task has launched are returned too.
+    Tasks that were launched by such a task are returned too.
     """
     agents = [task.id for task in read_tasks(home, ids) if task.launch.agent is not None]
     below = with_descendants(home, agents)[len(agents) :] if agents else []
@@ -112,8 +113,8 @@ def leftovers_of(home: Home, task: Task) -> tuple[LeftRunning, ...]:
 def _leftover_members(home: Home, task: Task) -> list[process_tree.Member]:
     """Return the processes that an ended task left running.
 
-    A process counts if it is recorded in the ledger, has the task's id in its environment, or descends from a process
-    of the task.
+    A process counts if the ledger has recorded it, if it has the task's id in its environment, or if it descends from
+    a process of the task.
     """
     found: dict[int, process_tree.Member] = {}
     ours_in_all: set[int] = set()
@@ -211,8 +212,8 @@ def ask_to_end(home: Home, ids: Sequence[str], word: str, adopter: Adopter | Non
 def continue_stopped(files: AttemptFiles) -> None:
     """Continue the keeper and the witness of an attempt if they are stopped (SIGSTOP).
 
-    A stopped process cannot read the request to cancel. The process is identified by its open record, and the signal is
-    sent through a pidfd, so that no other process gets the signal.
+    A stopped process cannot read the request to cancel. The processes are found by the attempt's record, which they
+    have open. The signal is sent through a pidfd, so that no other process gets it.
     """
     for pid in filter(is_stopped, _keepers_of(files)):
         try:
@@ -262,7 +263,7 @@ def _opened_by(pid: int) -> list[str]:
     try:
         return opened_by(pid)
     except OSError:
-        return []  # the process has ended, or we may not inspect it
+        return []  # the process has ended, or this user may not inspect it
 
 
 def _outcome(task: Task) -> Cancelled:

@@ -1,4 +1,7 @@
-"""Finding tasks by id or unique prefix, or the only running task if none is named."""
+"""The search for tasks by id or by the beginning of an id.
+
+If no id is given, the only running task is found.
+"""
 
 from __future__ import annotations
 

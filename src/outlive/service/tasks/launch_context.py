@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 DEEPEST = 3
 # The variables in which clients name the session to the commands that they run.
 _CLIENT_SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID")
-# The variable that lists the sessions named in a task's environment when the task began. Every process of the task
+# The variable that lists the sessions which the environment named when the task began. Every process of the task
 # inherits this variable.
 _INHERITED_SESSIONS = "OUTLIVE_INHERITED_SESSIONS"
 # The variables that `session_of` reads in addition to the variables of clients.
@@ -26,7 +26,7 @@ def session_of(environ: Mapping[str, str]) -> str | None:
     """Return the session for which a process works.
 
     Returns None if the environment names no session. Inside a task, the variables may name a session that began in the
-    task, and sessions that the task inherited from its launcher. The session that began in the task takes precedence.
+    task, and sessions of the task's launcher. The session that began in the task takes precedence.
     """
     found = own_session_of(environ)
     return found if found is not None else next(iter(_named_sessions(environ)), None)
@@ -35,10 +35,11 @@ def session_of(environ: Mapping[str, str]) -> str | None:
 def own_session_of(environ: Mapping[str, str], from_client: str | None = None) -> str | None:
     """Return the session that was named inside the task in which this process runs.
 
-    Outside a task, returns the session that the environment names. `from_client` is a session that the client named
-    outside of the environment. Only OUTLIVE_SESSION takes precedence over `from_client`.
+    Sessions that the task inherited from its launcher are left out. Outside a task, returns the session that the
+    environment names. `from_client` is a session that the client named outside of the environment. Only
+    OUTLIVE_SESSION takes precedence over `from_client`.
     """
-    # Search in the text, not in a list: a session name that a person chose may contain spaces.
+    # Search in the text and not in a list, because a session name that a person chose may contain spaces.
     inherited = f" {environ.get(_INHERITED_SESSIONS, '')} " if parent_of(environ) else ""
     explicit = environ.get("OUTLIVE_SESSION")
     if explicit and f" {explicit} " not in inherited:
@@ -51,7 +52,7 @@ def own_session_of(environ: Mapping[str, str], from_client: str | None = None) -
 def environ_of_task(environ: Mapping[str, str], task: str, session: str | None) -> dict[str, str]:
     """Return the environment of a task's command.
 
-    `environ` is the launcher's environment.
+    `environ` is the environment of the launcher.
     """
     inside = {**environ, "OUTLIVE_TASK": task, "OUTLIVE_DEPTH": str(depth_of(environ) + 1)}
     if session is not None:
@@ -68,7 +69,7 @@ def _named_sessions(environ: Mapping[str, str]) -> list[str]:
 def is_read_by_model(environ: Mapping[str, str]) -> bool:
     """Return whether a model reads the output of this process.
 
-    A model reads the output inside a session, a client or a task.
+    This is assumed inside a session, a client or a task.
     """
     if session_of(environ) is not None or parent_of(environ) is not None:
         return True
@@ -99,7 +100,7 @@ def depth_of(environ: Mapping[str, str]) -> int:
 def check_depth(environ: Mapping[str, str], deepest: int = DEEPEST) -> None:
     """Raise `TooDeep` if this process runs inside too many nested tasks.
 
-    So many nested tasks are most likely a mistake.
+    This prevents an endless chain of tasks that launch tasks.
     """
     if depth_of(environ) >= deepest:
         raise TooDeep(
@@ -127,8 +128,8 @@ def project_of(directory: str) -> str:
 def current_directory(environ: Mapping[str, str]) -> str:
     """Return the current directory.
 
-    If the directory was deleted, its former path is taken from PWD. Raises `Unavailable` if PWD does not have this
-    path.
+    If the directory was deleted, the function returns its former path, which is in PWD. Raises `Unavailable` if PWD
+    does not have this path.
     """
     try:
         return os.getcwd()

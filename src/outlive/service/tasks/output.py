@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from outlive.bundle.home import Home
     from outlive.domain.tasks.task import Task
 
-# At most this many words are tried as the beginning or the end of a secret that an offset cuts. The longest secret, a
-# private key, has one word per line.
+# The largest number of words that are tried as the beginning or the end of a secret that a page boundary cuts. The
+# longest secret, a private key, has one word per line.
 _MOST_CUTS = 100
 
 
@@ -85,10 +85,9 @@ def pieces_of(files: AttemptFiles, start: int, limit: int | None) -> Iterator[Pi
 
 
 def untorn(files: AttemptFiles, start: int, end: int, content: bytes) -> bytes:
-    """Return the content between two offsets, with cut secrets masked.
+    """Return the output between two offsets, with secrets masked that an offset cuts.
 
-    An offset may cut a secret into two halves, and neither half is recognised as a secret. Without the mask, a reader
-    who reads page by page would see both halves.
+    Neither half of a cut secret is recognised as a secret. So a reader who reads page by page would see both halves.
     """
     skipped = min(_torn_at(files, start)[1] - start, len(content))
     left_off = min(end - _torn_at(files, end)[0], len(content) - skipped)
@@ -101,9 +100,9 @@ def untorn(files: AttemptFiles, start: int, end: int, content: bytes) -> bytes:
 
 
 def _torn_at(files: AttemptFiles, offset: int) -> tuple[int, int]:
-    """Return the start and the end of a secret that an offset cuts.
+    """Return the start and the end of the secret that contains an offset.
 
-    Returns the offset twice if it cuts no secret.
+    If no secret contains the offset, both values are the offset itself.
     """
     before = read_piece(files, max(0, offset - MARGIN), min(offset, MARGIN))
     after = read_piece(files, offset, MARGIN)

@@ -37,8 +37,11 @@ class WaitingFor(Value):
             return f"waits until {iso(self.until)} before it is tried again"
         others = ", ".join(self.tasks[:_MOST_NAMED])
         more = f" and {len(self.tasks) - _MOST_NAMED} more" if len(self.tasks) > _MOST_NAMED else ""
-        under = f" (under {', '.join(one_line(name, 40) for name in self.names)})" if self.names else ""
-        return f"waits for {others}{more}{under}" if others else "is about to begin"
+        if not others:
+            return "is about to begin"
+        if self.names:
+            return f"waits for its turn in {', '.join(one_line(name, 40) for name in self.names)}, after {others}{more}"
+        return f"waits for {others}{more}"
 
 
 def waiting_for(home: Home, task: Task) -> WaitingFor | None:

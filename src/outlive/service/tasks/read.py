@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from outlive.service.maintenance.reconcile import Adopter
 
 TAIL = 2048
-# Readers read this many bytes more than they show. Otherwise a secret that is cut at the edge would not be recognised.
+# The number of bytes that readers read in addition to the part that they show. Otherwise a secret at the edge of the
+# shown part would be incomplete, and it would not be recognised.
 MARGIN = 4096
 _LAST_LINE_WITHIN = 8192
 
@@ -91,9 +92,9 @@ def history_of(home: Home, task: Task) -> History:
 
 
 def output_view(home: Home, task: Task, limit: int = TAIL, attempt: int | None = None) -> OutputView:
-    """Return the output's size, its dropped bytes and its tail with masked secrets.
+    """Return the output's size, its number of dropped bytes, and its end.
 
-    For an agent, the tail is the end of the agent's answer.
+    Secrets in the end are masked. For an agent, the function returns the end of the agent's answer.
     """
     files = files_of(home, task, attempt)
     hole = read_hole(files)
@@ -115,8 +116,8 @@ def output_view(home: Home, task: Task, limit: int = TAIL, attempt: int | None =
 def tail_text(files: AttemptFiles, limit: int) -> str:
     """Return the last characters of an output, with secrets masked.
 
-    A cut secret would not be recognised. So more text is read than is shown, and the shown text begins with a whole
-    word.
+    A secret that is cut would not be recognised. So more text is read than is shown, and the shown text begins with a
+    whole word.
     """
     piece = read_tail(files, limit + MARGIN)
     text = piece.content.decode("utf-8", "replace")

@@ -38,7 +38,7 @@ def retry(
 ) -> str:
     """Start a new attempt of an ended task and return the id of the task.
 
-    The new attempt has the caller's environment. Its ending is reported to `session`. Without `session`, the ending is
+    The new attempt has the caller's environment. Its end is reported to `session`. If `session` is None, its end is
     reported to the session in this environment, or else to the session that launched the task.
     """
     if task.current.settled_at is None:
@@ -91,7 +91,7 @@ def never_began(ledger: SqliteLedger, task: Task) -> bool:
 
 
 class _Turn:
-    """A lock for creating attempts of a task.
+    """A lock that lets only one process create an attempt of a task.
 
     If the process is killed, the kernel releases the lock.
     """
@@ -122,7 +122,7 @@ def _make_files(home: Home, task: Task, files: AttemptFiles, now: datetime) -> H
         raise TriedAgain(f"a retry of task {task.id} has already started", "`outlive list` shows the task")
     try:
         # This process has the lock for new attempts, so no other process makes this directory now. If the directory
-        # exists, a launcher was killed before it wrote the row.
+        # exists, a process was killed that had made the directory and not yet written the row.
         discard_bundle(files.path)
         return create_attempt(files, in_line=task.launch.is_queued)
     except OSError as error:
@@ -145,7 +145,7 @@ def _lease_ports(home: Home, task: Task, files: AttemptFiles, held: HeldFiles) -
 def _begin_agent(
     home: Home, task: Task, files: AttemptFiles, held: HeldFiles, surroundings: Surroundings
 ) -> AgentStart | None:
-    """Write how the new attempt of an agent begins, and return what was written.
+    """Write how the new attempt of an agent begins, and return it.
 
     Returns None if the task is a command and not an agent.
     """

@@ -29,6 +29,7 @@ from outlive.service.tasks.start_attempt import hand_over, new_attempt, open_led
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from outlive.bundle.home import Home
@@ -96,7 +97,10 @@ class Launched(Value):
     task: str
     """The id of the task."""
     started: bool = True
-    """Whether this launch started the task. It is False if a task with the key was returned instead."""
+    """Whether this launch started the task.
+
+    It is False if an earlier task has the same key, and that task was returned instead.
+    """
     copies: tuple[str, ...] = ()
     """The running tasks with the same command in the same directory, newest first. Empty if they were not searched."""
 
@@ -106,8 +110,8 @@ def run(home: Home, request: Request, now: datetime, resting: KeptOpenLedger | N
 
     If a task with the same key is live or has succeeded, nothing starts and the id of that task is returned. If that
     task has ended in another way, its next attempt starts. With the key scope `ended`, the next attempt starts only if
-    the task is lost and its command never began. If the ledger `resting` is given, it is used and stays open for later
-    calls.
+    the task is lost and its command never began. The caller may pass an open ledger as `resting`. This ledger is used,
+    and stays open for later calls.
     """
     check_request(request)
     check_depth(request.surroundings.environ, request.deepest)
@@ -156,9 +160,9 @@ def _new_bundle(home: Home, launch: Launch) -> tuple[Launch, AttemptFiles]:
 
 
 def _prepare_agent(launch: Launch, files: AttemptFiles, request: Request) -> AgentStart | None:
-    """Write the prompt and make the worktree of an agent, and return its first start.
+    """Write the prompt and make the worktree of an agent.
 
-    Returns None if the task is a command and not an agent.
+    Returns how the first attempt of the agent begins, or None if the task is a command.
     """
     if launch.agent is None:
         return None
@@ -174,7 +178,7 @@ def _prepare_agent(launch: Launch, files: AttemptFiles, request: Request) -> Age
 
 
 def check_request(request: Request) -> None:
-    """Raise `UserError` for a request that would fail later."""
+    """Raise `UserError` for a request that could not be carried out later."""
     if request.max_output < SMALLEST_CAP:
         raise UserError(
             f"a cap of {request.max_output} bytes is too small",
@@ -195,6 +199,28 @@ def check_request(request: Request) -> None:
 
         check_port_names(request.ports)
     _check_texts(request)
+    _check_variables(request.surroundings.environ)
+
+
+def _check_variables(environ: Mapping[str, str]) -> None:
+    """Raise `UserError` if an environment variable of Outlive has a wrong value.
+
+    Otherwise the value would be ignored later, without a message.
+    """
+    observe = environ.get("OUTLIVE_OBSERVE") or "auto"
+    if observe not in OBSERVE:
+        raise UserError(
+            f"the environment variable OUTLIVE_OBSERVE cannot be {observe[:60]!r}",
+            f"unset it, or set it to one of: {', '.join(OBSERVE)}",
+        )
+    if size := environ.get("OUTLIVE_MAX_DISK"):
+        from outlive.domain.text.units import parse_size  # noqa: PLC0415 - imported here, because few users set this variable
+
+        try:
+            parse_size(size)
+        except UserError as error:
+            message = f"the environment variable OUTLIVE_MAX_DISK is wrong: {error.message}"
+            raise UserError(message, error.hint) from None
 
 
 def _check_texts(request: Request) -> None:
@@ -223,7 +249,7 @@ def _is_storable(text: str) -> bool:
 
 
 def make_bundle(home: Home, launch: Launch) -> AttemptFiles | None:
-    """Create the task's directory with its spec.
+    """Create the task's directory, with a file that describes the launch.
 
     Returns None if another task has the id.
     """
@@ -315,9 +341,12 @@ def _plan_launch(request: Request, after: tuple[Dependency, ...], now: datetime)
 
 
 def _how_to_observe(request: Request) -> Observe:
-    """Return the requested way to observe, or the user's default (OUTLIVE_OBSERVE)."""
-    in_general = request.surroundings.environ.get("OUTLIVE_OBSERVE", "auto")
-    return in_general if request.observe == "auto" and in_general in OBSERVE else request.observe  # type: ignore[return-value]
+    """Return how to observe the task: as requested, or as OUTLIVE_OBSERVE says.
+
+    The variable OUTLIVE_OBSERVE is the user's default for requests without a choice.
+    """
+    in_general = request.surroundings.environ.get("OUTLIVE_OBSERVE") or "auto"
+    return in_general if request.observe == "auto" else request.observe  # type: ignore[return-value]
 
 
 class _Copies:

@@ -24,7 +24,7 @@ MOST_AT_ONCE = 1 << 20
 
 
 def send(home: Home, task_id: str, content: bytes, adopter: Adopter | None, *, is_last: bool = False) -> Task:
-    """Write to the standard input of a running task.
+    """Write `content` to the standard input of a running task.
 
     If `is_last` is set, the input is closed afterwards.
     """

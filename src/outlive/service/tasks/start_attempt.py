@@ -40,9 +40,9 @@ def open_ledger(home: Home, now: datetime) -> SqliteLedger:
 
 
 def new_attempt(launch: Launch, number: int, now: datetime, start: AgentStart | None = None) -> Attempt:
-    """Return the row of a new attempt, in this boot and this PID namespace.
+    """Return the row for a new attempt that begins now on this machine.
 
-    `start` says how an agent's attempt begins. It is None for a command.
+    The row names the boot and the PID namespace. `start` says how an agent's attempt begins. It is None for a command.
     """
     row = Attempt(
         number=number,
@@ -82,7 +82,8 @@ def prepare(home: Home, launch: Launch, files: AttemptFiles, held: HeldFiles, su
 def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper, now: datetime) -> str:
     """Let the keeper begin, and return the task's id when the task runs or is queued.
 
-    Raises `NotStarted` if the command could not be started, and `Unavailable` if its start is not confirmed.
+    Raises `NotStarted` if the command could not be started, and `Unavailable` if the keeper does not confirm the
+    start.
     """
     answer = keeper.begin()
     if answer in ("running", "queued"):
@@ -93,7 +94,7 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
             f"the keeper may be stopped, or waits for a disk; `outlive show {launch.id}` shows what is known,"
             f" and `outlive cancel {launch.id}` ends the task",
         )
-    # The keeper answered that no command runs, or closed the channel without an answer.
+    # The keeper answered that no command runs, or it closed its pipe without an answer.
     _wait_for_beginning(files)
     from outlive.service.maintenance.reconcile import reconcile  # noqa: PLC0415 - imported here, because it is needed only if the command may not have begun
 
@@ -114,7 +115,8 @@ def hand_over(home: Home, launch: Launch, files: AttemptFiles, keeper: NewKeeper
             _hint_of_not_started(launch, name),
             launch.id,
         )
-    # A new keeper may have adopted a process that has not executed the command yet or that is about to exit.
+    # If the state is `running`, a new keeper may have adopted a process that has not executed the command yet or that
+    # is about to exit.
     is_unconfirmed = attempt is not None and attempt.state == "running" and not _is_recorded_as_begun(files)
     if attempt is None or attempt.state == "lost" or is_unconfirmed:
         raise Unavailable(
@@ -138,7 +140,7 @@ def _is_recorded_as_begun(files: AttemptFiles) -> bool:
 def _wait_for_beginning(files: AttemptFiles) -> None:
     """Wait until the attempt's files show whether the command has begun.
 
-    A keeper that dies closes its pipe to the launcher before it releases its locks. So this function waits until the
+    A keeper that dies closes its pipe to the launcher before its locks are released. So this function waits until the
     record shows that the command has begun, or until the locks are free.
     """
     until = time.monotonic() + _BEGINNING_TAKES_AT_MOST

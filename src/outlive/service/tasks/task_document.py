@@ -1,4 +1,7 @@
-"""Tasks as JSON documents, with their effects, drift and overlaps as they are now."""
+"""Tasks as JSON documents, with their effects as they are now.
+
+The documents also have the changes since a task ended, and what other tasks did meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ def _waiting(home: Home, task: Task) -> dict[str, object] | None:
 
 
 def full_document(home: Home, task: Task, now: datetime) -> dict[str, object]:
-    """Return a task as JSON with its history, drift and overlaps."""
+    """Return a task as JSON with its history.
+
+    The JSON also has the changes since the task ended (drift), and what other tasks did while it ran (overlaps).
+    """
     effects = effects_of(home, task)
     drift = drift_document(drift_now(home, task, effects))
     overlaps = overlaps_document(overlaps_now(home, task, effects), now)
@@ -62,7 +68,10 @@ def full_document(home: Home, task: Task, now: datetime) -> dict[str, object]:
 
 
 def overlaps_now(home: Home, task: Task, effects: Effects) -> tuple[Overlap, ...]:
-    """Return the overlaps of a task's newest attempt, whose effects are given."""
+    """Return what other tasks did while a task's newest attempt ran.
+
+    The effects of the attempt are given.
+    """
     began = task.first_try(task.current.number).started_at
     return overlaps_of(Neighbours(home, began), task, task.current.number, effects)
 

@@ -1,6 +1,7 @@
 """Waiting: one poll() that blocks until the kernel reports the exit of a keeper.
 
-A waiting process can sleep on a thousand done FIFOs at once. A FIFO hangs up when its last writer has closed it.
+While a keeper runs, it has a FIFO of its attempt (the done FIFO) open for writing. A waiting process can poll a
+thousand of these FIFOs at once. poll() reports a hang-up when the last writer has closed the FIFO.
 """
 
 from __future__ import annotations
@@ -22,11 +23,20 @@ from outlive.service.maintenance.reconcile import reconcile
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Self
+    from typing import NotRequired, Self, TypedDict, Unpack
 
     from outlive.bundle.home import Home
     from outlive.domain.tasks.task import Task
     from outlive.service.maintenance.reconcile import Adopter
+
+    class _Others(TypedDict):
+        """Arguments of `wait_for` that `wait_for_all` passes on."""
+
+        adopter: Adopter | None
+        on_end: NotRequired[Callable[[Task], None] | None]
+        tick: NotRequired[Callable[[], object] | None]
+        departures: NotRequired[int | None]
+
 
 # The number of descriptors that a wait for all tasks uses at a time. If fewer descriptors are free, it uses fewer.
 _AT_ONCE = 512
@@ -50,9 +60,9 @@ def wait_for(
 ) -> bool:
     """Block until all tasks have ended, or with `any_one` until one task has ended.
 
-    Returns False on timeout, or when `departures`, a descriptor of `watch_departures`, becomes readable. `on_end` is
-    called with each task that ends, and `tick` is called every second. Without `tick`, the process does not wake
-    every second.
+    Returns False on timeout, or when the descriptor `departures` becomes readable because the caller's reader has gone
+    away. `on_end` is called with each task that ends, and `tick` is called every second. Without `tick`, the process
+    does not wake every second.
     """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     size = max(1, len(ids)) if any_one else _at_once()
@@ -77,29 +87,18 @@ def wait_for_all(
     *,
     any_one: bool = False,
     timeout: timedelta | None = None,
-    adopter: Adopter | None,
-    on_end: Callable[[Task], None] | None = None,
-    tick: Callable[[], object] | None = None,
-    departures: int | None = None,
+    **others: Unpack[_Others],
 ) -> tuple[bool, list[str]]:
     """Wait for tasks, and for tasks that join their group during the wait.
 
-    `members` returns the group's tasks. Returns whether the wait ended in time, and the ids of the awaited tasks.
+    `members` returns the group's tasks. The other arguments are those of `wait_for`. Returns whether the wait ended in
+    time, and the ids of the awaited tasks.
     """
     until = None if timeout is None else time.monotonic() + timeout.total_seconds()
     while True:
         ids = [task.id for task in tasks]
         left = None if until is None else timedelta(seconds=max(0.0, until - time.monotonic()))
-        in_time = wait_for(
-            home,
-            ids,
-            any_one=any_one,
-            timeout=left,
-            adopter=adopter,
-            on_end=on_end,
-            tick=tick,
-            departures=departures,
-        )
+        in_time = wait_for(home, ids, any_one=any_one, timeout=left, **others)
         if not in_time or members is None or any_one:
             return in_time, ids
         tasks = members()
@@ -137,14 +136,15 @@ class _WaitSet:
         except BaseException:
             self.__exit__()
             raise
-        # If the keeper closes a FIFO after we opened it, poll() reports a hang-up. If the keeper closed it before,
-        # poll() reports nothing. So collect the FIFOs that no process has open now.
+        # A keeper has its FIFO open while it runs. If the keeper closes the FIFO after we opened it, poll() reports a
+        # hang-up. If the keeper closed it before, poll() reports nothing. So collect the FIFOs that no process has
+        # open now.
         self._unkept = [fifo for fifo in self._fifos if not has_writer(fifo)]
 
     def _read(self, ids: Sequence[str]) -> list[Task]:
         """Return the tasks as the ledger has them now.
 
-        The ledger stays open during the wait, because opening it after a task has ended would delay the answer.
+        The ledger stays open during the wait, because opening it again after a task has ended would delay the result.
         """
         if not ids:
             return []
@@ -186,11 +186,12 @@ class _WaitSet:
     def _sleep(self, left: float | None) -> list[int]:
         """Sleep until FIFOs hang up, and return these FIFOs.
 
-        Returns an empty list on timeout.
+        A hang-up shows that a keeper has exited. Returns an empty list on timeout.
         """
         if not self._is_long:
-            # Copy the code only before a long sleep (`carry_in_own_process`). Most waits are short, and the copy takes
-            # some milliseconds.
+            # Before a long sleep, this process changes to its own copy of Outlive's modules (`carry_in_own_process`),
+            # so that an upgrade cannot replace the modules. Most waits are short, and the copy takes some
+            # milliseconds.
             self._is_long = True
             ready = self._poll.poll(_SHORT_MS if left is None else min(left, _SHORT_MS))
             if ready or (left is not None and left <= _SHORT_MS):
@@ -203,9 +204,9 @@ class _WaitSet:
         return [fifo for fifo, _ in ready if fifo != self._departures]
 
     def _settle_unkept(self) -> None:
-        """Check the tasks whose done FIFO no keeper has open.
+        """Check the tasks whose keeper has exited.
 
-        Tasks that have ended are collected in `_ended`. The other tasks are reconciled.
+        Tasks that have ended are collected in `_ended`. The other tasks are settled or adopted.
         """
         tasks = {task.id: task for task in self._read([self._fifos[fifo][0] for fifo in self._unkept])}
         further = []

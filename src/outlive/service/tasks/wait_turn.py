@@ -1,8 +1,8 @@
-"""Waiting for a turn: the work of a keeper before its queued command may begin.
+"""The work of a keeper before its queued command may begin: waiting for its turn.
 
-A keeper that must wait sleeps (`keeper.hibernate`) on the turn FIFO of the task before it in the queue, and then on the
-done FIFOs of the running tasks. When a FIFO hangs up, the keeper reads the ledger again. A FIFO hangs up even if its
-keeper is killed. So neither a message nor a timeout is needed.
+A keeper that must wait sleeps (`keeper.hibernate`). It watches a FIFO that the task before it in the queue has open,
+and then the FIFOs that the keepers of the running tasks have open. When a FIFO hangs up, the keeper reads the ledger
+again. A FIFO hangs up even if its keeper is killed. So neither a message nor a timeout is needed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ def wait_then_keep(plan: Plan, held: HeldFiles, go: int, ready: int) -> NoReturn
 
 
 def wake(note: int) -> NoReturn:
-    """Continue a sleeping keeper from the note in which it stored its state."""
+    """Continue a keeper that has slept.
+
+    `note` is the descriptor of the file in which the keeper stored its state before it slept.
+    """
     gc.disable()
     name_process(KEEPER_NAME)
     note_content, held = read_note(note)
@@ -76,21 +79,21 @@ def _recorded(home: Home, task: str) -> Launch | None:
 
 
 def _take_turn(plan: Plan, held: HeldFiles, ready: int | None) -> NoReturn:
-    """Wait until the attempt's turn has come, and then begin the attempt."""
+    """Wait in the queue until the attempt may begin, and then begin it."""
     pause = _SETTLING_PAUSE
     while True:
         try:
             plan = _try_turn(plan, held, ready)
         except NewerLedger:
-            # An upgrade has changed the ledger. The installed code may read the new ledger, but the code of this
-            # process cannot.
+            # An upgrade has changed the ledger, and this process cannot read it. The installed code may be able to
+            # read it.
             answer(ready, "queued")
             pause = 0.0 if is_carried() else _NEWER_LEDGER_PAUSE
             fall_asleep(plan, held, until=time.monotonic() + pause, is_outdated=True)
         except (Unavailable, Broken):
             pass  # the disk is full, or the ledger is locked or lost: the attempt keeps its place in the queue
-        # Try again after a pause. The ledger is unavailable, or an awaited task has closed its FIFO and is not settled
-        # yet. If that task is in a PID namespace that we cannot see, we cannot settle it.
+        # Try again after a pause. Either the ledger is unavailable, or an awaited task's keeper has exited and the
+        # task is not settled yet. A task in a PID namespace that we cannot see must be settled by another process.
         answer(ready, "queued")
         ready = None
         time.sleep(pause)
@@ -98,9 +101,10 @@ def _take_turn(plan: Plan, held: HeldFiles, ready: int | None) -> NoReturn:
 
 
 def _try_turn(plan: Plan, held: HeldFiles, ready: int | None) -> Plan:
-    """Begin the attempt, end it, or sleep until it may begin.
+    """Try once to begin a queued attempt, to end it, or to sleep until it may begin.
 
-    Returns the plan if none of these steps is possible yet, so that the caller tries again.
+    Returns the attempt's plan if the attempt may not begin yet and there is no process to wait for. Then the caller has
+    to try again.
     """
     if (reason := _reason_to_end(plan, held)) is not None:
         _end(plan, held, reason, None, ready)
@@ -128,7 +132,10 @@ def _try_turn(plan: Plan, held: HeldFiles, ready: int | None) -> Plan:
 
 
 def _reason_to_end(plan: Plan, held: HeldFiles) -> IntentKind | None:
-    """Return why to stop waiting (cancel, end of the session, queue timeout), or None."""
+    """Return why to stop waiting in the queue, or None to go on.
+
+    The reasons are a cancel, the end of the session, and the timeout of the queue.
+    """
     waiting = poll()
     waiting.register(held.control, POLLIN)
     if plan.surroundings.owner is not None:
@@ -144,10 +151,10 @@ def _reason_to_end(plan: Plan, held: HeldFiles) -> IntentKind | None:
 
 
 def _read_turn(plan: Plan) -> tuple[Turn | None, float | None]:
-    """Return an attempt's next step, read from the ledger, and the end of its pause.
+    """Return the next step of a queued attempt, and the end of its pause.
 
-    The next step is None for an unknown task. The end of the pause before a retry is a monotonic time, or None without
-    a pause.
+    Both are read from the ledger. The next step is None for an unknown task. A pause delays a retry. The end of the
+    pause is a monotonic time, or None without a pause.
     """
     with SqliteLedger(plan.home.ledger, utc_now(), create=False) as ledger:
         line = QueueOrder(ledger)
@@ -156,7 +163,7 @@ def _read_turn(plan: Plan) -> tuple[Turn | None, float | None]:
             return None, None
         obstacles = line.obstacles(plan.launch.id)
         if obstacles is None or obstacles.attempt.number != plan.files.number:
-            os._exit(0)  # another process has ended the attempt, so this keeper is not needed
+            os._exit(0)  # this keeper exits, because another process has ended the attempt
         begins = obstacles.attempt.not_before
         left = 0.0 if begins is None else (begins - utc_now()).total_seconds()
         if left > 0:
@@ -173,9 +180,9 @@ def _start(plan: Plan) -> bool:
 
 
 def _open_fifos(plan: Plan, turn: Turn) -> list[int]:
-    """Return the FIFOs of the awaited attempts.
+    """Return the FIFOs that the keepers of the awaited attempts have open.
 
-    Returns an empty list if an attempt was reconciled, because the turn must be read again.
+    Returns an empty list if an attempt had no keeper and was settled or adopted. Then the caller must plan again.
     """
     fifos: list[int] = []
     holders = (turn.must_begin,) if turn.must_begin else turn.must_end[:_MOST_FIFOS]

@@ -1,4 +1,4 @@
-"""The derivation of a task's effects from its journal.
+"""The derivation of a task's effects from the record of what the task did.
 
-The journal is the record of the task's observed system calls, or of file events.
+The record (journal) lists the task's observed system calls, or file events.
 """

@@ -1,10 +1,8 @@
 """Directories that moved while a task ran, and the first names of their files.
 
-The first name of a path is its name when the task began. The tree means all of the task's repositories.
-
-The call that moves a directory does not name the files in the directory. So the first call about one of these files may
-use the file's new name. If a call creates a file under the old name, a file with this name may have existed when the
-task began. This first file may now be in the moved directory.
+The first name of a path is its name when the task began. The system call that moves a directory does not name the
+files in the directory. So the first recorded call about such a file may use the file's new name. A task may then
+create a file under the old name. The file that had this name when the task began may now be in the moved directory.
 """
 
 from __future__ import annotations
@@ -29,18 +27,22 @@ class DirectoryMoves:
         self.count = 0
         self._origins: dict[str, Moved] = {}
         self._homes: dict[str, Moved] = {}
-        """The present name of each moved directory, by its first name.
+        """The present name of each moved directory. The key is the directory's first name.
 
-        The present name is empty if the directory is now outside of the tree.
+        The present name is empty if the directory is now outside of the task's repositories.
         """
         self._outside: dict[str, bool] = {}
-        """For each directory that was moved out of the tree: whether a call has named a path in it since.
+        """For each directory that left the repositories: whether it was used since.
 
-        The key is the directory's name outside of the tree.
+        The key is the directory's new name, outside of the task's repositories. A directory was used if a recorded
+        system call names a path in it.
         """
 
     def add(self, at: int, by: int, source: str, target: str) -> bool:
-        """Record a move within the tree. Return True if it restored the first name."""
+        """Record that a directory moved within the task's repositories.
+
+        Returns True if the directory has the name again that it had when the task began.
+        """
         self.count += 1
         origin = self._origin(at, by, source)
         moved = {name: self._origins.pop(name) for name in below(source, self._origins)}
@@ -56,20 +58,21 @@ class DirectoryMoves:
         return origin[0] == target
 
     def add_unfollowed(self, at: int, by: int, target: str) -> None:
-        """Record the new name of a directory whose first name is not known."""
+        """Record a directory's new name, if its name at the task's beginning is not known."""
         self._origins[target] = "", at, by
 
     def home_of(self, source: str) -> str:
-        """Return the first name of a directory.
+        """Return the name that a directory had when the task began.
 
         Returns an empty string if the directory was created under the old name of a moved directory.
         """
         return self._origin(0, 0, source)[0]
 
     def add_outside(self, at: int, by: int, source: str, target: str) -> None:
-        """Record a call that moves a directory out of the tree.
+        """Record a system call that moves a directory out of the task's repositories.
 
-        If the kernel refuses the call, the program copies the directory and removes the original.
+        The kernel may refuse the call, for example to another disk. Then the program copies the directory and removes
+        the original.
         """
         self.count += 1
         home, left_at, left_by = self._origin(at, by, source)
@@ -78,7 +81,7 @@ class DirectoryMoves:
             self._homes[home] = "", left_at, left_by
 
     def touch_outside(self, path: str) -> None:
-        """Record a call about a path outside of the tree."""
+        """Record a system call about a path outside of the task's repositories."""
         above = path.rpartition("/")[0] if self._outside else ""
         while above:
             if above in self._outside:
@@ -86,17 +89,18 @@ class DirectoryMoves:
             above = above.rpartition("/")[0]
 
     def was_touched_outside(self, name: str) -> bool:
-        """Return whether a call named a path in a directory outside of the tree.
+        """Return whether a path in a directory outside of the repositories was used.
 
-        `name` is the directory's name outside of the tree. Returns True if no move of a directory to this name is
-        known.
+        `name` is the directory's name after it was moved out of the task's repositories. A path was used if a system
+        call names it. Returns True if no move of a directory to this name is known.
         """
         return self._outside.get(name, True)
 
     def is_back_from_outside(self, target: str) -> bool:
-        """Return whether a directory may have come back to the tree under its first name.
+        """Return whether a directory may have come back into the task's repositories.
 
-        If so, the record of the move out of the tree is deleted.
+        `target` is the directory's name when the task began. If the directory may be back, the record of the move away
+        is deleted.
         """
         if target not in self._homes or self._homes[target][0]:
             return False
@@ -104,12 +108,15 @@ class DirectoryMoves:
         return True
 
     def _origin(self, at: int, by: int, source: str) -> Moved:
-        """Return the first name of a directory, and the time and process of its move."""
+        """Return a directory's name at the task's beginning, and its first move.
+
+        The result has the name, and the time and the process of the move.
+        """
         found = self._origins.get(source) or self.origin_of(source)
         return found or ("" if source in self._homes else source, at, by)
 
     def origin_of(self, path: str) -> Moved | None:
-        """Return the first name of a path in a moved directory.
+        """Return the name that a path in a moved directory had when the task began.
 
         The result also has the time of the move and the process that made it. The name is empty if the path did not
         exist when the task began, or if its first name is not known. Returns None if no directory around the path has
@@ -124,10 +131,10 @@ class DirectoryMoves:
         return None
 
     def left_from_above(self, path: str) -> Moved | None:
-        """Return the moved directory under whose first name a path lies.
+        """Return the moved directory under whose old name a path lies.
 
-        The result has the first name of the directory, the time of its move and the process that moved it. Returns None
-        if there is no such directory.
+        The result has the directory's name when the task began, the time of its move and the process that moved it.
+        Returns None if there is no such directory.
         """
         above = path.rpartition("/")[0] if self._homes else ""
         while above:
@@ -138,9 +145,9 @@ class DirectoryMoves:
         return None
 
     def name_now(self, home: str) -> str:
-        """Return the present name of the directory whose first name is `home`.
+        """Return the present name of a moved directory.
 
-        Returns an empty string if the present name is not known.
+        `home` is the directory's name when the task began. Returns an empty string if the present name is not known.
         """
         return self._homes[home][0] if home in self._homes else ""
 

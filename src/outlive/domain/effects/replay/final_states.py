@@ -15,7 +15,7 @@ _KERNELS_CLOCK_LAGS_US = 20_000
 
 
 class FinalStates:
-    """The final state of each path, with the times of its last write and last change."""
+    """The state in which a task left each path, with its last write and last change."""
 
     def __init__(self) -> None:
         self.held: dict[str, tuple[int, str]] = {}
@@ -23,9 +23,9 @@ class FinalStates:
         self._written: dict[str, int] = {}
         self._touched: dict[str, int] = {}
         self._late_of: dict[str, int] = {}
-        """The time of the task's end, for each path that changed between this end and the check."""
+        """The time of the task's end, for each path that changed before the later check."""
         self.taken: set[str] = set()
-        """Paths that the task moved or removed with its last call about them."""
+        """Paths whose last recorded system call by the task moved or removed them."""
         self.late: set[str] = set()
         """Paths that another process changed after the task's end.
 
@@ -36,11 +36,11 @@ class FinalStates:
         self.is_watched = False
         """Whether file events were watched instead of system calls.
 
-        Then the last change of a path may be missing in the journal.
+        Then the last change of a path may not be recorded.
         """
 
     def add(self, at: int, state: str, path: str, *moments: str) -> None:
-        """Record the check of a path.
+        """Record that Outlive has checked the state of a path.
 
         `moments` are up to three times: the file's last write, the file's last change by the kernel's clock, and the
         task's end. The task's end is given only if the path changed between the end and the check.
@@ -60,9 +60,10 @@ class FinalStates:
         self._ended, self._changed_at = at, changed_at
 
     def as_left(self, path: str, history: PathHistory, found: str) -> str:
-        """Return the state in which the task left a path whose present state is `found`.
+        """Return the state in which the task left a path.
 
-        Returns `UNREADABLE` if another process has changed the path, and the state before that change is not known.
+        `found` is the present state of the path. Returns `UNREADABLE` if another process has changed the path, and the
+        state before that change is not known.
         """
         if not self._is_anothers(path, history.last_at, found):
             return found
@@ -81,18 +82,18 @@ class FinalStates:
         return is_late
 
     def _is_anothers(self, path: str, last_at: int, found: str) -> bool:
-        """Return whether another process made the state `found` after the task's end.
+        """Return whether another process brought a path into the state `found`.
 
-        A process that the task left running counts as a part of the task. Returns False for a directory that was not
-        checked at the task's end. The time of a directory does not prove a change, because the time changes whenever an
-        entry changes.
+        Only changes after the task's end count. A process that the task left running counts as a part of the task.
+        Returns False for a directory that was not checked at the task's end: its time proves no change, because the
+        time also changes when an entry changes.
         """
         if path in self.held or self._ended is None:
             return last_at <= self._late_of.get(path, -1)
         return last_at <= self._ended < self._changed_at(path) and found[:1] != "d"
 
     def find_unseen_end(self, path: str, history: PathHistory, final: str) -> None:
-        """Record when the task restored a path after the observation had stopped.
+        """Record when the task restored a path, if this was no longer observed.
 
         Directories are left out, because the time of a directory changes whenever an entry changes.
         """
@@ -107,9 +108,10 @@ class FinalStates:
             self._written[path] = at
 
     def _changed_unseen(self, path: str, last_at: int) -> int:
-        """Return the time of a path's last change by the kernel's clock.
+        """Return the time of a path's last change, if this change was not observed.
 
-        Returns 0 if there was no change between `last_at` and the task's end, or if the path was checked at the end.
+        The time is by the kernel's clock. Returns 0 if there was no change between `last_at` and the task's end, or if
+        the path was checked at the end.
         """
         if path in self.held:
             return 0
@@ -121,10 +123,10 @@ class FinalStates:
         return self.held.get(path, (0, ""))[1]
 
     def written_when_left(self, path: str, last_at: int) -> int:
-        """Return the time of a file's last write before the task's end, or 0.
+        """Return the time of a file's last write before the task's end, or 0 if unknown.
 
-        0 means that the time is not known. The time is not known if a call about the file followed the check, because
-        a process that the task left running may have written to the file again.
+        The time is unknown if the task used the file again after the check, because a process that the task left
+        running may have written to the file again.
         """
         at, state = self.held.get(path, (0, ""))
         return self._written.get(path, 0) if at >= last_at and state[:1] in ("f", "u") else 0
@@ -134,11 +136,11 @@ class FinalStates:
         return self._written.get(path, 0)
 
     def forget_write(self, path: str) -> None:
-        """Forget the last write of a path, because another process made it."""
+        """Delete the time of a path's last write, because another process made the write."""
         self._written.pop(path, None)
 
     def was_touched(self, path: str, history: PathHistory) -> bool:
-        """Return whether a path may have changed since the first call about it.
+        """Return whether a path may have changed since the first system call about it.
 
         The kernel's time of the path's last change shows this. If this time is not known, the function returns True.
         """
@@ -148,7 +150,7 @@ class FinalStates:
     def possible(self, histories: Iterable[tuple[str, PathHistory]]) -> Iterable[tuple[str, Span]]:
         """Yield each file that may have had other content for a while.
 
-        With each file comes the span in which its content may have differed.
+        With each file comes the span of time in which its content may have been different.
         """
         for path, history in histories:
             written = self._written.get(path, 0)
@@ -166,7 +168,7 @@ class FinalStates:
         return self.is_doubtful(path, history) or (history.baseline != UNREADABLE and history.is_open)
 
     def is_doubtful(self, path: str, history: PathHistory) -> bool:
-        """Return whether a path changed from a state, or to a state, that is not known."""
+        """Return whether a path changed, but its state before or after is not known."""
         if history.baseline == UNREADABLE:
             return self.is_watched or self.was_touched(path, history)
         is_lost = history.state == UNREADABLE and history.baseline not in (ABSENT, "s")
@@ -180,8 +182,8 @@ class FinalStates:
     def is_rewritten(self, path: str, history: PathHistory) -> bool:
         """Return whether a path was written and has the same content as before.
 
-        If the kernel's time of the last change is earlier than the first call about the path, the write has failed and
-        does not count.
+        If the kernel's time of the last change is earlier than the first system call about the path, the write has
+        failed and does not count.
         """
         is_same = not history.windows and history.state != UNREADABLE
         return is_same and history.baseline[:1] != "d" and self.was_touched(path, history)

@@ -18,9 +18,9 @@ class ForeignChanges:
         self._held[path] = at, state
 
     def as_left(self, path: str, last_at: int, final: str) -> tuple[str, bool]:
-        """Return the state in which the task left a path.
+        """Return the state in which the task left a path, and whether it changed later.
 
-        The second part of the result is True if another process changed the path after the task had left it.
+        The second part of the result is True if another process changed the path after the task.
         """
         at, held = self._held.get(path, (0, final))
         if at <= last_at or final in (held, UNREADABLE):
@@ -29,7 +29,10 @@ class ForeignChanges:
         return held, True
 
     def changed(self, tops: tuple[str, ...]) -> tuple[Unattributed, ...]:
-        """Return the changed paths, each with its name relative to its worktree."""
+        """Return the paths that other processes changed.
+
+        Each path has a name relative to its worktree, whose top is one of `tops`.
+        """
         inner = sorted(tops, key=len, reverse=True)
         named = ((path, next((top for top in inner if path.startswith(top)), "")) for path in self._others)
         return tuple(Unattributed(path=path, name=path[len(top) :], how="changed") for path, top in named)

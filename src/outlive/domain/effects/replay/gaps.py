@@ -1,4 +1,4 @@
-"""Gaps: sentences about files whose changes are not fully known."""
+"""Sentences about files whose changes are not fully known."""
 
 from __future__ import annotations
 

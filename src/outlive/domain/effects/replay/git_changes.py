@@ -17,17 +17,24 @@ class GitChanges:
 
     def __init__(self) -> None:
         self._places: list[tuple[str, bool, str]] = []
-        """Each git directory: its path, whether only one worktree uses it, and the suffix that names the repository."""
+        """Each git directory: its path, whether only one worktree uses it, and a suffix.
+
+        The suffix names the repository in reports.
+        """
         self._moves: list[Move] = []
         self._tried: dict[int, tuple[str, str]] = {}
-        """The path and state of each directory that git tried to remove, by the index of the change in `_moves`."""
+        """The path and state of each directory that git tried to remove.
+
+        The key is the index of the change in `_moves`.
+        """
 
     def begin(self, places: Sequence[str]) -> None:
-        """Set the repositories.
+        """Set the repositories in which the task works.
 
         `places` lists the top, the git directory and the common directory of each repository in turn.
 
-        The first repository is the one in which the task was launched. The names of its changes have no suffix.
+        The first repository is the one in which the task was launched. Only changes in other repositories are reported
+        with a suffix that names the repository.
         """
         self._places = []
         for first in range(0, len(places), 3):
@@ -54,9 +61,10 @@ class GitChanges:
         self._moves.append((at, what, by))
 
     def told(self, is_there: Callable[[str, str], bool]) -> list[Move]:
-        """Return the changes to report, without failed removals of directories.
+        """Return the changes to report.
 
-        If a worktree was added or removed, the changes within it are left out.
+        Removals of directories that failed are left out. If a worktree was added or removed, the changes within it are
+        left out. `is_there` returns whether a directory still has its earlier state.
         """
         found = [move for number, move in enumerate(self._moves) if not self._is_in_vain(number, is_there)]
         worktrees = {what for _, what, _ in found if what.startswith("worktree ")}

@@ -1,4 +1,4 @@
-"""The history of one path: its first state, and the spans in which it differed."""
+"""The history of one path: its first state, and the times at which it differed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ABSENT = "0"
 STAT = "o"
-"""The first letter of a state that consists of stat fields only."""
+"""The first letter of a path's state that has stat fields, but no content id."""
 UNREADABLE = "?"
 """The state of a path that cannot be read."""
 _MOST_WINDOWS = 16
@@ -42,21 +42,25 @@ class PathHistory:
         Up to this change, the path had its last known state.
         """
         self.unseen: tuple[int, int] | None = None
-        """The last change of the path. None if the state after this change is known."""
+        """The last change of the path, if the state after it is not known. Otherwise None."""
         self.left_after: tuple[int, int] | None = None
-        """The last change before the path's directory moved away.
+        """The last change of the path before its directory was moved away.
 
-        The state after this change becomes known when the directory comes back.
+        The state of the path after this change becomes known only when the directory comes back.
         """
         self.must_be_same = False
-        """Whether only the first directory itself counts as restored, and not a new directory with its name.
+        """Whether a new directory with this name does not count as restored.
 
-        This is True if no call has named the content of the first directory.
+        This is True if no system call has named the content of the first directory. Then only the first directory
+        itself counts.
         """
         self.was_written = False
         """Whether the file was opened for writing. A move of the file alone does not count as writing."""
         self.untold = 0
-        """The number of windows that were left out. Only the first windows and the last window are kept."""
+        """The number of spans that were left out of `windows`.
+
+        Only the first spans and the last span in which the path differed are kept.
+        """
 
     @classmethod
     def of_arrival(cls, at: int, by: int) -> PathHistory:
@@ -66,7 +70,7 @@ class PathHistory:
         return history
 
     def change(self, at: int, by: int, before: str) -> None:
-        """Record a call that is about to change the path from the state `before`."""
+        """Record a system call that is about to change the path from the state `before`."""
         self.found(before)
         self.last_at, self.last_by = self.unseen = at, by
 
@@ -80,9 +84,9 @@ class PathHistory:
     def found(self, state: str, written: int = 0) -> None:
         """Record the state of the path after its last known change or write.
 
-        `written` is the time of the last write, or 0 if it is not known. This time is needed because the calls show
-        only when a file was opened: `slow > a` empties the file at once, but may write much later. `UNREADABLE` neither
-        opens nor closes a window.
+        `written` is the time of the last write, or 0 if it is not known. This time is needed because the observed
+        system calls show only when a file was opened: `slow > a` empties the file at once, but may write much later.
+        If the state is `UNREADABLE`, the path counts as neither changed nor restored.
         """
         self.state, self.unseen = state, None
         if state == UNREADABLE:
@@ -105,7 +109,7 @@ class PathHistory:
         self.doubted = None
 
     def is_as_found(self, state: str) -> bool:
-        """Return whether a state equals the first state of the path."""
+        """Return whether a state of the path equals its first state."""
         return is_as_found(state, self.baseline, must_be_same=self.must_be_same)
 
     @property
@@ -126,7 +130,8 @@ class PathHistory:
 def is_as_found(state: str, found: str, *, must_be_same: bool) -> bool:
     """Return whether a state of a path equals the state in which the task found it.
 
-    `found` is the state in which the task found the path. Two directories count as equal, unless `must_be_same` is set.
+    `found` is the state in which the task found the path. Two directories count as equal. With `must_be_same`, they
+    count as equal only if they are the same directory.
     """
     return state == found or (state[:1] == found[:1] == "d" and not must_be_same)
 
@@ -134,8 +139,8 @@ def is_as_found(state: str, found: str, *, must_be_same: bool) -> bool:
 class DisplacedPathHistory(PathHistory):
     """The history of a path below the old name of a moved directory.
 
-    The path counts as new until the content of the moved directory is known. All calls about the path are recorded, so
-    that `told_with` can rebuild the history.
+    The path counts as new until the content of the moved directory is known. All system calls about the path are
+    recorded, so that the history can be rebuilt with the first state that was found then.
     """
 
     __slots__ = ("heard", "heard_before_back", "home", "left_at", "left_by")
@@ -148,17 +153,20 @@ class DisplacedPathHistory(PathHistory):
         self.heard_before_back: int | None = None
 
     def change(self, at: int, by: int, before: str) -> None:
-        """Record a change, and keep the call for `told_with`."""
+        """Record a change, and keep the system call in case the history is rebuilt."""
         super().change(at, by, before)
         self.heard.append((at, by, before))
 
     def leave(self, at: int, by: int) -> None:
-        """Record that the directory was moved away, and keep the call for `told_with`."""
+        """Record that the directory of the path was moved away.
+
+        The system call is kept in case the history is rebuilt.
+        """
         super().leave(at, by)
         self.heard.append((at, by, None))
 
     def come_back(self, at: int, by: int) -> None:
-        """Record that the moved directory is back, with the path in its first state."""
+        """Record that the moved directory is back, and that the path has its first state."""
         self.change(at, by, ABSENT)
         if self.heard_before_back is None:
             self.heard_before_back = len(self.heard)

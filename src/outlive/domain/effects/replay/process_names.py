@@ -1,7 +1,8 @@
-"""The command lines of the processes that a task's journal names by thread number.
+"""The command lines of the processes that changed files.
 
-A thread number does not identify a program, because the kernel reuses thread numbers, and because a process may
-execute another program. So each change is recorded with an index, which identifies one program in one process.
+The recorded system calls have thread numbers. A thread number does not identify a program, because the kernel reuses
+thread numbers, and because a process may execute another program. So each change gets an index, which identifies one
+program in one process.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class _Process:
 
 
 class ProcessNames:
-    """All processes of a journal, in order. Index 0 stands for no process."""
+    """All processes of a task, in the order of their start. Index 0 means no process."""
 
     def __init__(self) -> None:
         self._all = [_Process()]
@@ -46,7 +47,10 @@ class ProcessNames:
         process.parent = known.parent if parent is None else self.with_number(parent) if parent else NOBODY
 
     def tidies_git(self, who: int) -> bool:
-        """Return whether a process is git and rewrites git's files without moving a ref."""
+        """Return whether a process is git and only tidies git's own files.
+
+        An example is `git pack-refs`, which moves no ref.
+        """
         program, _, rest = (self._all[who].command or "").partition(" ")
         return _program(program) == "git" and rest.startswith(("pack-refs", "reflog expire"))
 

@@ -1,9 +1,8 @@
-"""The replay of a journal, which derives the effects of a task.
+"""The derivation of a task's effects from its observed system calls (the journal).
 
-The journal is the record of the task's observed system calls. It has the state of a path before each change. So the
-state after a change is the state before the next change, or the state at the task's end. A window is a span in which a
-path differs from the state in which the task found it. A change that makes the path differ opens the window. A change
-that restores the path closes the window.
+The journal has the state of a path before each change. So the state after a change is the state before the next
+change, or the state at the task's end. A window is a span in which a path differs from the state in which the task
+found it. A change that makes the path differ opens the window. A change that restores the path closes the window.
 """
 
 from __future__ import annotations
@@ -35,13 +34,16 @@ _TOUCHED_OUTSIDE = "a directory was changed outside of the tree and moved back i
 
 
 class Replay:
-    """A journal that is read line by line, and the effects that follow from it."""
+    """The reader of a journal, and the effects that follow from it.
+
+    A journal is the record of a task's observed system calls.
+    """
 
     def __init__(self, ignored: str, worktrees: str) -> None:
-        """Prepare the replay of a journal.
+        """Prepare to read the record of a task's system calls.
 
         `ignored` is a directory to which Outlive itself writes. Changes in this directory are left out. Agents work in
-        `worktrees`, which may lie in `ignored`, so changes there are reported.
+        `worktrees`, which may lie in `ignored`, so changes in these worktrees are reported.
         """
         self._ignored = ignored.rstrip("/") + "/"
         self._worktrees = worktrees.rstrip("/") + "/"
@@ -50,9 +52,15 @@ class Replay:
         self._processes = ProcessNames()
         self._moves = DirectoryMoves()
         self._removed: dict[str, str] = {}
-        """The names of directories that a call removed or tried to remove. The key is the state before the call."""
+        """The names of directories that a system call removed or tried to remove.
+
+        The key is the directory's state before the call.
+        """
         self._touched_outside: set[str] = set()
-        """Directories that were moved out of the task's worktrees and back, if calls named paths in them in between."""
+        """Directories that were moved out of the task's worktrees and back.
+
+        A directory is listed only if system calls named paths in it while it was outside.
+        """
         self._gaps: dict[str, None] = {}
         self._outside: dict[str, str] = {}
         self._remotes: dict[str, None] = {}
@@ -74,7 +82,7 @@ class Replay:
         return self._in.tops
 
     def read(self, lines: Iterable[list[str]]) -> None:
-        """Read further lines of the journal.
+        """Read further lines of the journal, the record of the task's system calls.
 
         A line has a time, an operation, a thread number, and then states and paths in turn.
         """
@@ -109,8 +117,8 @@ class Replay:
     def _look_between(self, at: int, state: str, path: str, written: str = "") -> None:
         """Record that a path was found restored while no process was writing to it.
 
-        A state that equals the state before the last call is ignored, because the last call may not have taken effect
-        yet.
+        A state that equals the state before the last system call is ignored, because the last call may not have taken
+        effect yet.
         """
         history = self._histories.get(path)
         if history is not None and history.state != state == history.baseline:
@@ -118,7 +126,10 @@ class Replay:
             self._between.look(at, state, path)
 
     def _begin_again(self, *, is_observed: bool) -> None:
-        """Begin another attempt, which finds the paths as the earlier attempt left them."""
+        """Begin another attempt of the task.
+
+        The new attempt finds the paths as the earlier attempt left them.
+        """
         for path, (_, state) in self._finals.held.items():
             if path in self._histories:
                 history = self._histories[path]
@@ -132,7 +143,7 @@ class Replay:
         if operation == "mkdir" and fields[0][:1] == "d":
             return  # the directory exists already, so the call changes nothing
         for state, path in zip(fields[::2], fields[1::2], strict=False):
-            # `is_directory` is False for the rename of a directory, because the rename also moves the refs in the
+            # For the rename of a directory, `is_directory` is False, because the rename also moves the refs in the
             # directory.
             is_directory = operation == "mkdir" or (operation == "remove" and state[:1] == "d")
             self._change(at, by, state, path, is_directory=is_directory)
@@ -172,8 +183,9 @@ class Replay:
             self._arrive(at, by, target, is_back=is_back, is_whole=False)
         else:
             taken, home = below(source, self._histories), self._histories.get(self._moves.home_of(source))
-            # If the task made the directory, there are calls about all paths in it. Then each path gets a history under
-            # its new name. For any other directory, the history of the directory also stands for the paths in it.
+            # If the task made the directory, there are recorded calls about all paths in it. Then each path gets a
+            # history under its new name. For any other directory, the history of the directory also stands for the
+            # paths in it.
             for path in taken if home is None or home.baseline == ABSENT else ():
                 name = target + path[len(source) :]
                 self._histories[name] = self._histories.get(name) or self._begin(name, ABSENT, at)
@@ -185,11 +197,11 @@ class Replay:
             self._finals.taken.update(taken)
 
     def _arrive(self, at: int, by: int, directory: str, *, is_back: bool, is_whole: bool = True) -> None:
-        """Record that a directory was moved to a name.
+        """Record that a directory got a name by a move.
 
-        With `is_whole`, all known paths below this name were absent until now. With `is_back`, the directory has its
-        first name again. Then a path in this directory may have existed when the task began, even if the first state of
-        the path is not known.
+        With `is_whole`, no known path existed below this name until now. With `is_back`, the directory has the name
+        that it had when the task began. Then a path in it may have existed when the task began, even if the first
+        state of the path is not known.
         """
         for path in below(directory, self._histories) if is_back or is_whole else ():
             history = self._histories[path]
@@ -217,12 +229,13 @@ class Replay:
         if path.startswith(self._in.gits):
             is_tidying = self._processes.tidies_git(by)
             self._git.add(at, by, path, state, is_directory=is_directory, is_tidying=is_tidying)
-            # `git pack-refs` stores the stash elsewhere, but does not change it.
+            # `git pack-refs` moves the stash to another file, but does not change the stash.
             if path not in self._in.kept or state == UNSEEN or is_tidying:
                 return
         elif not self._in.is_told(path):
             self._moves.touch_outside(path)
-            # A task that launches an agent adds the agent's worktree by git. These files are not the task's effects.
+            # If a task launches an agent, the task calls git to make the agent's worktree. The files of this worktree
+            # are not effects of the task.
             if not path.startswith(TEMPORARY) and not path.startswith(self._ignored):
                 self._outside.setdefault(path, state)
             return
@@ -231,7 +244,7 @@ class Replay:
         history = self._histories.get(path)
         if history is None:
             history = self._histories[path] = self._begin(path, state, at)
-            history.must_be_same = self._in.is_git(path)  # changes of most files in a git directory are not recorded
+            history.must_be_same = self._in.is_git(path)  # most changes in a git directory are not recorded
         history.change(at, by, state)
 
     def _is_ignored(self, path: str) -> bool:
@@ -240,7 +253,7 @@ class Replay:
     def _begin(self, path: str, state: str, now: int) -> PathHistory:
         """Return a new history for a path.
 
-        If a directory around the path has moved, the history of the path under its earlier name is completed too.
+        If a directory around the path was moved, the path's earlier name gets a history too.
         """
         if state == ABSENT:
             left = self._moves.left_from_above(path)
@@ -283,10 +296,10 @@ class Replay:
         self._finals.end(at, changed_at)
 
     def left_open(self, look: Look) -> list[LeftPath]:
-        """Return the paths that are not in the state in which the task found them.
+        """Return the paths that the task has changed and not restored.
 
-        For an ended task, these are the paths that the task left changed. A path is returned even if it has changed
-        again since the task's end.
+        For an ended task, these are the paths that it left changed. A path is returned even if it has changed again
+        since the task's end.
         """
         self._find_ends(look)
         still = [
@@ -316,10 +329,11 @@ class Replay:
     def open_now(
         self, look: Look, written_at: Callable[[str], int] = lambda _: 0, *, with_stashes: bool = False
     ) -> tuple[Window, ...]:
-        """Return the windows that are open now.
+        """Return the changes that the task has not restored up to now, as windows.
 
-        Paths that another process has changed or restored since the task's end are left out. Such a path may have the
-        same state as at the task's end. Then only the time of its last write (`written_at`) shows that it was changed.
+        A window is a span in which paths stay changed. Paths that another process has changed or restored since the
+        task's end are left out. Such a path may have the same state as at the task's end. Then only the time of its
+        last write (`written_at`) shows that it was changed.
 
         Stashes are left out by default. A caller sets `with_stashes` for a session that is about to use the stash.
         """
@@ -351,19 +365,19 @@ class Replay:
             if is_anothers:
                 self._finals.forget_write(path)
             if self._is_watched and final != history.state:
-                history.last_at = at  # a watch of file events may have missed the last change
+                history.last_at = at  # file events may miss the last change
             history.found(final, self._finals.written_at(path))
         self._find_displaced(look)
         for path, history in self._histories.items():
             is_another = history.must_be_same and history.is_open and history.state[:1] == "d"
             if is_another and self._is_removed(history.baseline) and not self._in.is_git(path):
-                # The journal has calls about all paths in the removed directory. So the histories of these paths show
-                # whether the content of the directory is restored.
+                # System calls about all paths in the removed directory were recorded. So the histories of these paths
+                # show whether the content of the directory is restored.
                 history.must_be_same = False
                 history.found(history.state)
 
     def _find_displaced(self, look: Look) -> None:
-        """Find the first states of paths under the old names of moved directories."""
+        """Find the first states of paths that lie under the old name of a moved directory."""
         for path, history in list(self._histories.items()):
             if isinstance(history, DisplacedPathHistory):
                 held = self._held_at_first(path, history, look)
@@ -381,7 +395,7 @@ class Replay:
         if history.held_when_back is not None and home.state == home.baseline:
             return history.held_when_back
         if self._is_removed(home.baseline):
-            # A directory must be emptied before it is removed. So the journal has calls about all paths in it.
+            # A directory must be emptied before it is removed. So calls about all paths in it were recorded.
             return ABSENT
         now = self._moves.name_now(history.home)
         if now and look(now, home.baseline) == home.baseline:
@@ -389,12 +403,15 @@ class Replay:
         return UNREADABLE
 
     def _is_removed(self, directory: str) -> bool:
-        """Return whether the directory with this first state has been removed."""
+        """Return whether the directory with this state was removed.
+
+        The state is the one in which the task found the directory.
+        """
         history = self._histories.get(self._removed.get(directory, ""))
         return history is not None and history.state != directory
 
     def _is_removed_from(self, path: str) -> bool:
-        """Return whether the directory that had this name at first was removed.
+        """Return whether the directory that first had this name was removed.
 
         A removal under a later name of the directory does not count.
         """
@@ -409,7 +426,7 @@ class Replay:
         doubts = doubts_of(self._histories.values(), len(doubtful - self._finals.late), len(self._finals.late))
         self._gaps |= dict.fromkeys(doubts)
         if any(path in self._touched_outside and not history.is_open for path, history in self._histories.items()):
-            self._gaps[_TOUCHED_OUTSIDE] = None  # a directory that differs is reported as changed, and needs no gap
+            self._gaps[_TOUCHED_OUTSIDE] = None  # a changed directory is reported as changed, so its changes are known
         histories = sorted((path, history) for path, history in self._histories.items() if path not in self._in.kept)
         known = [(path, history) for path, history in histories if history.baseline not in (UNREADABLE, "s")]
         there = [(path, history) for path, history in known if history.baseline != ABSENT]
@@ -448,7 +465,7 @@ class Replay:
     def _is_as_before(self, path: str, look: Look) -> bool:
         """Return whether a path outside of the project is unchanged.
 
-        If so, the call that would have changed the path has failed, or its change was undone.
+        Then the system call that would have changed the path has failed, or its change was undone.
         """
         before = self._outside[path]
         found = self._finals.state_of(path) or look(path, STAT)

@@ -1,4 +1,7 @@
-"""The repositories in which a task works, according to its journal."""
+"""The repositories in which a task works.
+
+They are found in the record of the task's system calls.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,17 @@ class Repositories:
         self.gits: tuple[str, ...] = ()
         self.stashes: frozenset[str] = frozenset()
         self.kept: dict[str, str] = {}
-        """The worktree to which each HEAD file and each stash file belongs. Windows include these files.
+        """The worktree to which each HEAD file and each stash file belongs.
 
-        The key is the path of the HEAD file or the stash file.
+        The key is the path of the file. Changes of these files are reported together with the changed files of the
+        worktree.
         """
 
     def begin(self, roots: Sequence[str]) -> list[str]:
-        """Set the repositories of an attempt.
+        """Set the repositories in which an attempt begins.
 
-        `roots` lists the top, the git directory and the common directory of each repository in turn. The returned
-        list has the same form, and also has the repositories to which earlier attempts came.
+        `roots` lists the top, the git directory and the common directory of each repository in turn. The returned list
+        has the same form, and also has the repositories in which earlier attempts worked.
         """
         self._known = list(roots)
         return self._work_in([*self._known, *self._further])
@@ -49,7 +53,10 @@ class Repositories:
         return roots
 
     def is_told(self, path: str) -> bool:
-        """Return whether a path is in a worktree, or is a directory around a worktree."""
+        """Return whether changes of a path are reported.
+
+        They are reported if the path is in a worktree, or is a directory around a worktree.
+        """
         return path.startswith(self.tops) or any(top.startswith(path + "/") for top in self.tops)
 
     def is_git(self, path: str) -> bool:

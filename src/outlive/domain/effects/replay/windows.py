@@ -1,6 +1,6 @@
-"""Windows, which join the spans in which single paths were changed.
+"""Windows: spans in which several paths of a worktree were changed together.
 
-The spans are joined if they belong to the same worktree (tree) and overlap in time.
+The spans of single paths are joined to a window if they belong to the same worktree and overlap in time.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def spans_of(histories: Sequence[tuple[str, PathHistory]]) -> Iterator[tuple[str, Span]]:
     """Yield the spans in which each path differed from its first state.
 
-    The span of a directory that was removed and created again is left out if a path in it was changed before the
-    removal and is still changed. Then the directory's content is not restored. The span of a moved directory is kept,
-    because no calls have named the paths in it.
+    A directory may be removed and created again while a path in it stays changed. The span of such a directory is left
+    out, because the directory's content is not restored. The span of a moved directory is kept, because no system
+    calls have named the paths in it.
     """
     since: dict[str, int] = {}
     for path, history in histories:
@@ -41,7 +41,8 @@ def spans_of(histories: Sequence[tuple[str, PathHistory]]) -> Iterator[tuple[str
 def moved_whole(histories: Mapping[str, PathHistory], is_removed: Callable[[str], bool]) -> frozenset[str]:
     """Return the old and new names of directories that moved with their content.
 
-    A directory that was removed, or that the task made, is left out. The journal has calls about all paths in it.
+    A directory that was removed, or that the task made, is left out, because the changes of all paths in it were
+    observed.
     """
     there = (
         (path, history)
@@ -54,9 +55,9 @@ def moved_whole(histories: Mapping[str, PathHistory], is_removed: Callable[[str]
 
 
 def by_whole(spans: Iterable[tuple[str, Span]], whole: frozenset[str]) -> Iterator[tuple[str, Span]]:
-    """Yield the spans, with a moved directory instead of the paths in it.
+    """Yield the spans, with a moved directory in place of the paths in it.
 
-    An open span of a path in a moved directory gets the path of the directory. All other spans keep their path.
+    This is done only for paths that are still changed. All other spans keep their path.
     """
     for path, span in spans:
         yield (told_as(path, whole) if whole and span[1] is None else path), span
@@ -65,7 +66,10 @@ def by_whole(spans: Iterable[tuple[str, Span]], whole: frozenset[str]) -> Iterat
 def windows_of(
     spans: Iterable[tuple[str, Span]], tops: tuple[str, ...], heads: Mapping[str, str], command_of: _CommandOf
 ) -> tuple[Window, ...]:
-    """Return the windows of each worktree, sorted by the time at which they opened."""
+    """Return the changed files of each worktree, in groups sorted by time.
+
+    Each group is a window: a span in which paths were changed and not yet restored.
+    """
     by_top: dict[str, list[tuple[str, Span]]] = {}
     for path, span in spans:
         by_top.setdefault(tree_around(path, tops, heads), []).append((path, span))
@@ -74,18 +78,18 @@ def windows_of(
 
 
 def tree_around(path: str, tops: tuple[str, ...], heads: Mapping[str, str]) -> str:
-    """Return the worktree of a path, a HEAD or a stash, with a final slash.
+    """Return the worktree to which a path, a HEAD file or a stash file belongs.
 
-    If worktrees contain each other, this is the innermost one.
+    The result has a final slash. If one worktree contains another, the inner one is returned.
     """
     around = [top for top in tops if path.startswith(top)] or [top for top in tops if top.startswith(path + "/")]
     return heads.get(path, max(around, key=len, default="/")).rstrip("/") + "/"
 
 
 def _windows_in(top: str, found: list[tuple[str, Span]], command_of: _CommandOf) -> Iterable[Window]:
-    """Yield the windows of one worktree.
+    """Yield the windows of one worktree: spans in which paths were changed.
 
-    Closed spans that overlap are joined to one window. All open spans are joined to one window.
+    Ended spans that overlap in time are joined to one window. All spans that have not ended are joined to one window.
     """
     group: list[tuple[int, str, int]] = []
     still: list[tuple[int, str, int]] = []
