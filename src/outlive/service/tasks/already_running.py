@@ -50,7 +50,7 @@ def check_not_running(home: Home, tasks: Sequence[Task], environ: Mapping[str, s
 
 
 def _pids_of(slot: Mapping[str, str]) -> list[int]:
-    """Return the pids of a task's processes, from the record of its command and its witness.
+    """Return the pids of a task's command and of the processes below its witness.
 
     A process whose keeper and witness were killed may be missing. The search for such a process would take too long.
     """
