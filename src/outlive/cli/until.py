@@ -69,7 +69,7 @@ def _wait_until_ready(home: Home, task: Task, condition: ReadyCondition, given: 
         return _report(home, task, progress.text, "", given)
     if progress.kind == "elsewhere":
         return _report(home, task, None, progress.text, given, is_elsewhere=True)
-    return _report(home, task, None, f"{condition.text} did not hold: {progress.text}", given)
+    return _report(home, task, None, f"does not fulfil {progress.text}", given)
 
 
 def _report(

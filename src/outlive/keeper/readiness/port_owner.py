@@ -60,9 +60,12 @@ def describe_owner(listener: Listener, near: str) -> str:
     if pid is None:
         return f"a process of uid {listener.user}"
     task, directory = task_of(pid), directory_of(pid)
-    command = one_line(masked(command_line(pid)), _COMMAND_COLUMNS)
+    program, space, arguments = command_line(pid).partition(" ")
+    command = one_line(masked(os.path.basename(program) + space + arguments), _COMMAND_COLUMNS)
     who = f"pid {pid} {command}" if task is None else f"task {task} {command}"
     if directory is None:
         return who
+    if directory == near:
+        return f"{who} in the same directory"
     relative = os.path.relpath(directory, near)
     return f"{who} in {relative if len(relative) < len(directory) else directory}"

@@ -116,7 +116,8 @@ class HttpProbe:
             self._exchange = HttpExchange(chosen, self.port, self._host, self._path, situation.now)
         self._exchange.go_on(situation.now)
         if not self._exchange.is_over:
-            self.why_not = f"{self._exchange.endpoint} has not answered yet"
+            if self._tries == 1:  # later, the answer to the last request says more
+                self.why_not = f"{self._exchange.endpoint} has not answered yet"
             return False
         done, self._exchange = self._exchange, None
         if done.status is not None and 200 <= done.status < 400:

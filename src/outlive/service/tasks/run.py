@@ -49,6 +49,7 @@ KEY_SCOPES: tuple[KeyScope, ...] = ("succeeded", "ended")
 MOST_RETRIES = 100
 MOST_TOUCHES = 100
 _LONGEST_DESCRIPTION = 10_000
+_MOST_CHECKED = 3  # copies of one command that are inspected before a launch
 DEFAULT_OUTPUT_CAP = 64 << 20
 DEFAULT_RETENTION = timedelta(days=7)
 
@@ -359,6 +360,7 @@ class _Copies:
         is_queued = bool(request.after or request.after_any or request.claims)
         self._may_search = not is_deliberate and not is_queued and request.agent is None
         self.found: tuple[str, ...] = ()
+        self._tasks: list[Task] = []
         if self._may_search:
             # Imported here and not in the transaction: the new keeper starts meanwhile, and no launch waits for this.
             from outlive.ledger import same_command  # noqa: F401, PLC0415
@@ -371,13 +373,15 @@ class _Copies:
         from outlive.ledger.same_command import running_with_same_command  # noqa: PLC0415 - see `__init__`
 
         self.found = tuple(running_with_same_command(ledger, launch))
+        # Read with this connection: a second one to the same file could keep its descriptors open in a spawner.
+        self._tasks = [task for one in self.found[:_MOST_CHECKED] if (task := ledger.task(one)) is not None]
         return bool(self.found)
 
     def check(self) -> None:
         """Raise `AlreadyRunning` if a copy is a server."""
         from outlive.service.tasks.already_running import check_not_running  # noqa: PLC0415 - imported here, because copies are rare
 
-        check_not_running(self._home, self.found, self._request.surroundings.environ, utc_now())
+        check_not_running(self._home, self._tasks, self._request.surroundings.environ, utc_now())
 
 
 def _enqueue(
