@@ -324,19 +324,9 @@ class Notices:
 
 
 def _notice_from(row: rows.Row) -> Notice:
-    seq, id_, task, attempt, kind, origin, state, created, claimer, tries, presented_to, last_error, quiet = row
-    return Notice(
-        seq=seq,
-        id=id_,
-        task=task,
-        attempt=attempt,
-        kind=kind,
-        origin=origin,
-        state=state,
-        created_at=from_micros(created),
-        claimer=claimer,
-        tries=tries,
-        presented_to=presented_to,
-        last_error=last_error,
-        is_quiet=bool(quiet),
-    )
+    """Return the notice that a row describes.
+
+    The columns have the order of the fields of `Notice`.
+    """
+    found = dict(zip(Notice._fields, row, strict=True))
+    return Notice(**{**found, "created_at": from_micros(found["created_at"]), "is_quiet": bool(found["is_quiet"])})

@@ -306,18 +306,12 @@ def evidence_row(evidence: Evidence) -> tuple[Cell, ...]:
 
 
 def evidence_from(row: Row) -> Evidence:
-    """Return how an attempt ended, read from a row of the evidence table."""
-    kind, seen_by, code, signal, started, cause, detail, at = row
-    return Evidence(
-        kind=kind,
-        seen_by=seen_by,
-        exit_code=code,
-        signal=signal,
-        started=started,
-        cause=cause,
-        detail=detail,
-        at=moment(at),
-    )
+    """Return how an attempt ended, read from a row of the evidence table.
+
+    The columns have the order of the fields of `Evidence`.
+    """
+    found = dict(zip(Evidence._fields, row, strict=True))
+    return Evidence(**{**found, "at": moment(found["at"])})
 
 
 def notice_from(row: Row) -> NoticeRow:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from outlive.mcp.answer import Answer, task_answer
 from outlive.mcp.permission import check_may_run
-from outlive.mcp.tools.run import After, Description, Directory, Group, Key, Notified, Retries, shared_arguments
+from outlive.mcp.tools.run import After, Description, Directory, Group, Key, Notified, Retries, sdk_arguments
 from outlive.mcp.tools.tool import Arguments, Call, LaunchTool
 from outlive.mcp.tools.visible_tasks import own_task, own_tasks
 from outlive.sdk.outlive import Outlive, adopt
@@ -67,16 +67,8 @@ def launch(call: Call, given: Agent, keep: timedelta | None = None) -> str:
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
     return outlive.agent(
         given.prompt,
-        client=given.client,
-        model=given.model,
-        fallback=given.fallback,
-        category=given.category,
         resume=None if resumed is None else resumed.id,
-        budget=given.budget,
-        max_tokens=given.max_tokens,
-        max_turns=given.max_turns,
-        worktree=given.worktree,
-        **shared_arguments(call, given, keep),
+        **sdk_arguments(call, given, keep, without={"prompt", "resume"}),
     ).id
 
 

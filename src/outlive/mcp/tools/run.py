@@ -46,7 +46,6 @@ Notified = Annotated[
         " is for servers"
     ),
 ]
-_SHARED = {"description", "cwd", "group", "key", "timeout", "idle_timeout", "after", "retries", "notify"}
 
 
 class Run(Arguments):
@@ -96,21 +95,16 @@ def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
     own_tasks(call, [*given.after, *given.after_any])  # raises an error if the caller may not see one of the tasks
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
     return outlive.run(
-        given.command,
-        env=given.env,
-        after_any=given.after_any,
-        slots=given.slots,
-        locks=given.lock,
-        ports=given.ports,
-        again=given.again,
-        stdin=given.stdin,
-        **shared_arguments(call, given, keep),
+        given.command, locks=given.lock, **sdk_arguments(call, given, keep, without={"command", "lock", "wait"})
     )
 
 
-def shared_arguments(call: Call, given: Arguments, keep: timedelta | None) -> dict[str, Any]:
-    """Return the arguments that `Outlive.run` and `Outlive.agent` share."""
-    told = given.model_dump(include=_SHARED)
+def sdk_arguments(call: Call, given: Arguments, keep: timedelta | None, *, without: set[str]) -> dict[str, Any]:
+    """Return the arguments of a launch that have the same names in the SDK.
+
+    `without` has the names of all other arguments.
+    """
+    told = given.model_dump(exclude=without)
     return {
         **told,
         "cwd": os.path.join(call.caller.directory, told["cwd"] or ""),
