@@ -1,11 +1,9 @@
-"""The search for running tasks with the same command."""
+"""`running_copies`: the search for running tasks with the same command."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from outlive.ledger.same_command import running_with_same_command
-from outlive.ledger.sqlite import SqliteLedger
 from tests.conformance.steps import ended, enqueued, running
 from tests.unit.values import launch
 
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
 
 def test_only_running_tasks_with_the_same_words_and_place_are_found(ledger: Ledger) -> None:
     """Other words, another directory or project, queued and ended tasks, and the launch itself are left out."""
-    assert isinstance(ledger, SqliteLedger)
     words = ("sh", "-c", "caf\udce9 é")
     for id_ in ("tbbbbbb2", "tccccc22", "tddddd22"):
         running(ledger, id_, argv=words)
@@ -24,5 +21,5 @@ def test_only_running_tasks_with_the_same_words_and_place_are_found(ledger: Ledg
     running(ledger, "tgggggg2", argv=words, project="/home/u")
     enqueued(ledger, "thhhhh22", argv=words)
     ended(ledger, "tjjjjj22", argv=words)
-    assert running_with_same_command(ledger, launch(id="tccccc22", argv=words)) == ["tddddd22", "tbbbbbb2"]
-    assert running_with_same_command(ledger, launch(argv=("make",))) == []
+    assert ledger.running_copies(launch(id="tccccc22", argv=words)) == ["tddddd22", "tbbbbbb2"]
+    assert ledger.running_copies(launch(argv=("make",))) == []

@@ -93,6 +93,13 @@ class Ledger(Protocol):
         Keys belong to a project.
         """
 
+    def running_copies(self, launch: Launch) -> Sequence[str]:
+        """Return the ids of the running tasks with a launch's command, newest first.
+
+        The tasks also have the directory and the project of the launch. The task of the launch itself, and agents, are
+        left out.
+        """
+
     def tasks(self, selection: Selection) -> Sequence[Task]:
         """Return the selected tasks.
 

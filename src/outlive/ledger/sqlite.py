@@ -8,6 +8,7 @@ from outlive.domain.tasks.queueing import MOST_WAITING
 from outlive.domain.tasks.settlement import notice_id
 from outlive.domain.tasks.sink_config import Delivery
 from outlive.domain.tasks.task import AWAITED, History, Task
+from outlive.domain.text.sanitize import to_json
 from outlive.domain.timestamps import from_micros, to_micros
 from outlive.ledger import completeness, rows
 from outlive.ledger.connection import LedgerFile
@@ -105,6 +106,12 @@ _TASK = f"SELECT {rows.TASK_COLUMNS}, attempt, (SELECT lineage FROM session WHER
 _ATTEMPTS = f"SELECT {rows.ATTEMPT_COLUMNS} FROM attempt WHERE task = ? ORDER BY number"
 _LIVE = "id IN (SELECT task FROM attempt WHERE state IN ('queued', 'running'))"
 _UNSETTLED = f"{_TASK} WHERE {_LIVE} ORDER BY seq"
+# Few tasks run at a time, so this search needs no index on the command.
+_COPIES = """
+    SELECT task.id FROM attempt INDEXED BY attempt_unsettled JOIN task ON task.id = attempt.task
+    WHERE attempt.state IN ('queued', 'running') AND attempt.state = 'running'
+        AND task.argv = ? AND task.cwd = ? AND task.project = ? AND task.kind <> 'agent' AND task.id <> ?
+    ORDER BY task.seq DESC"""
 _UNDELIVERED = f"""
     SELECT {_NOTICE_COLUMNS} FROM notice
     WHERE state IN ('pending', 'claimed', 'presented') AND origin > 0 AND created_at < ? ORDER BY seq"""
@@ -299,6 +306,10 @@ class SqliteLedger(LedgerFile):
     def with_key(self, project: str, key: str) -> Task | None:
         found = self._tasks(f"{_TASK} WHERE project = ? AND key = ?", (rows.text(project), rows.text(key)))
         return found[0] if found else None
+
+    def running_copies(self, launch: Launch) -> list[str]:
+        cells = (to_json(launch.argv), rows.text(launch.cwd), rows.text(launch.project), launch.id)
+        return [row[0] for row in self.select(_COPIES, cells)]
 
     def tasks(self, selection: Selection) -> Sequence[Task]:
         wanted: list[tuple[str, rows.Cell]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from outlive.bundle.ports import read_ports
 from outlive.cli import context
 from outlive.cli.formatting import ago, coloured, ending, lasted, print_json, tail_lines
 from outlive.cli.parser import Command, Given
@@ -13,7 +12,7 @@ from outlive.domain.text.units import show_size
 from outlive.domain.timestamps import iso
 from outlive.service.clock import utc_now
 from outlive.service.effects.effects import effects_of
-from outlive.service.tasks.read import files_of, history_of, output_view
+from outlive.service.tasks.read import history_of, output_view, ports_of
 from outlive.service.tasks.task_document import drift_now, full_document, overlaps_now
 
 TYPE_CHECKING = False
@@ -112,7 +111,7 @@ def _launched(launch: Launch, now: datetime) -> Iterator[str]:
 
 def _ports(home: Home, task: Task) -> Iterator[str]:
     """Yield a line with the names and numbers of the leased ports, if there are any."""
-    ports = read_ports(files_of(home, task))
+    ports = ports_of(home, task)
     if ports:
         yield f"ports     {', '.join(f'{name} {number}' for name, number in ports.items())}"
 

@@ -5,6 +5,8 @@ Attempts without a living process are settled first, so that no returned state i
 
 from __future__ import annotations
 
+import os
+
 from outlive.bundle.attempt import AttemptFiles
 from outlive.bundle.output import read_hole, read_tail, size_of
 from outlive.domain.errors import UserError
@@ -35,6 +37,16 @@ _LAST_LINE_WITHIN = 8192
 def files_of(home: Home, task: Task, attempt: int | None = None) -> AttemptFiles:
     """Return the files of a task's attempt, by default of the newest attempt."""
     return AttemptFiles(home.bundle(task.id), attempt or task.current.number)
+
+
+def ports_of(home: Home, task: Task) -> dict[str, int]:
+    """Return the ports that the newest attempt has leased, the first one first."""
+    files = files_of(home, task)
+    if not os.path.exists(files.ports):
+        return {}
+    from outlive.bundle.ports import read_ports  # noqa: PLC0415 - imported here, because few tasks have leased ports
+
+    return read_ports(files)
 
 
 def processes_on_record(home: Home, task: Task) -> list[int]:

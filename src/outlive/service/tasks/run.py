@@ -361,18 +361,13 @@ class _Copies:
         self._may_search = not is_deliberate and not is_queued and request.agent is None
         self.found: tuple[str, ...] = ()
         self._tasks: list[Task] = []
-        if self._may_search:
-            # Imported here and not in the transaction: the new keeper starts meanwhile, and no launch waits for this.
-            from outlive.ledger import same_command  # noqa: F401, PLC0415
 
     def search(self, ledger: SqliteLedger, launch: Launch) -> bool:
         """Search running copies in the ledger. Return whether there are new ones."""
         if not self._may_search:
             return False
         self._may_search = False
-        from outlive.ledger.same_command import running_with_same_command  # noqa: PLC0415 - see `__init__`
-
-        self.found = tuple(running_with_same_command(ledger, launch))
+        self.found = tuple(ledger.running_copies(launch))
         # Read with this connection: a second one to the same file could keep its descriptors open in a spawner.
         self._tasks = [task for one in self.found[:_MOST_CHECKED] if (task := ledger.task(one)) is not None]
         return bool(self.found)

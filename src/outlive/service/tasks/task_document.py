@@ -5,12 +5,11 @@ The documents also have the changes since a task ended, and what other tasks did
 
 from __future__ import annotations
 
-from outlive.bundle.ports import read_ports
 from outlive.domain.tasks.task_json import history_json, task_json
 from outlive.service.effects.effects import effects_document, effects_of, git_document
 from outlive.service.effects.find_drift import World, drift_document
 from outlive.service.effects.overlaps import Neighbours, overlaps_document, overlaps_of
-from outlive.service.tasks.read import files_of, history_of, output_view
+from outlive.service.tasks.read import history_of, output_view, ports_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def task_document(home: Home, task: Task, now: datetime, effects: Effects | None
         **document,
         "git": git_document(home, task),
         "waiting_for": _waiting(home, task),
-        "ports": read_ports(files_of(home, task)),
+        "ports": ports_of(home, task),
     }
 
 
