@@ -80,12 +80,14 @@ class Outlive:
 
         `home` is the state directory. The default is the one that the environment names. `session` is the agent session
         that is notified when tasks end. The default is the session in which this program runs. `project` is the
-        directory in which that session works. The default is the current directory.
+        directory in which that session works. The default is the current directory. Without an argument that says
+        otherwise, tasks run in this directory, and `tasks` and `session` use its project.
         """
         environ = {**os.environ, "OUTLIVE_HOME": home} if home else os.environ
         self._home = open_home(environ)
         self._session = session
-        self._project = None if project is None else project_of(os.fspath(project))
+        self._directory = None if project is None else os.path.abspath(os.fsdecode(project))
+        self._project = None if self._directory is None else project_of(self._directory)
         self._ledger = KeptOpenLedger(self._home.ledger)
 
     def run(
@@ -277,13 +279,17 @@ class Outlive:
                 "verb": "run",
                 **_place(self._home),
                 **what,
-                "cwd": os.path.abspath(os.fsdecode(cwd)) if cwd is not None else current_directory(os.environ),
+                "cwd": os.path.abspath(os.fsdecode(cwd)) if cwd is not None else self._default_directory(),
                 "owner": os.getpid() if foreground else None,
                 "fields": {name: field for name, field in plain.items() if field is not None},
                 **around,
             }
         )
         return Task(self._home, task, was_started=was_started)
+
+    def _default_directory(self) -> str:
+        """Return the directory in which the session works."""
+        return current_directory(os.environ) if self._directory is None else self._directory
 
     def _keep_ledger_open(self) -> None:
         """Open the ledger and keep it open, so that keepers can open it quickly.
@@ -310,16 +316,14 @@ class Outlive:
     ) -> list[Task]:
         """Return the tasks of a project, newest first.
 
-        Without `project`, the project of the current directory is used. If states are given, only tasks in these states
-        are returned.
+        Without `project`, the project of this object is used. If states are given, only tasks in these states are
+        returned.
         """
         states = (state,) if isinstance(state, str) else tuple(state)
         if unknown := [each for each in states if each not in STATES]:
             raise UserError(f"{unknown[0]!r} is not a state of a task", f"give one of: {', '.join(STATES)}")
         selection = Selection(
-            project=None
-            if all_projects
-            else project_of(os.fspath(project) if project else current_directory(os.environ)),
+            project=None if all_projects else project_of(os.fspath(project) if project else self._default_directory()),
             session=session,
             group=group,
             states=states,
@@ -349,14 +353,14 @@ class Outlive:
         """Return an agent session of a project.
 
         `name` is the name that the agent client has given the session. The default is the session in which this program
-        runs. The default project is that of the current directory.
+        runs. The default project is that of this object.
         """
         found = name or self._session or session_of(os.environ)
         if found is None:
             raise UserError(
                 "it is not known which session this is", "give the name of the session, or set OUTLIVE_SESSION"
             )
-        place = os.fspath(project) if project else current_directory(os.environ)
+        place = os.fspath(project) if project else self._default_directory()
         return Session(self._home, found, project_of(place), adopt)
 
     def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:

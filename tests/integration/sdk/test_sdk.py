@@ -47,6 +47,25 @@ def test_client_runs_a_task_and_reads_its_result(client: Outlive) -> None:
     assert [found.id for found in client.tasks()] == [task.id]
 
 
+def test_calls_use_the_project_of_their_client(client: Outlive, bench: Bench) -> None:
+    """Tasks of a client with a project run there, and `tasks` and `session` use this project.
+
+    An argument of the call takes precedence. A client without a project uses the current directory.
+    """
+    other = bench.root / "other"
+    other.mkdir()
+    there = Outlive(home=str(bench.state), project=other)
+    task, here = there.run("pwd").wait(), client.run("true").wait()
+    assert task.output() == f"{other}\n".encode()
+    assert task.as_dict()["project"] == str(other)
+    assert [found.id for found in there.tasks()] == [task.id]
+    assert [found.id for found in client.tasks()] == [here.id]
+    assert [found.id for found in there.tasks(project=bench.project)] == [here.id]
+    assert there.session("s-1").project == str(other)
+    assert there.session("s-1", project=bench.project).project == str(bench.project)
+    assert there.run("pwd", cwd=bench.project).wait().output() == f"{bench.project}\n".encode()
+
+
 def test_run_records_the_paths_that_a_task_will_touch(client: Outlive, bench: Bench) -> None:
     """`run(touches=...)` records the paths that the task will touch, given as strings or `Path` objects.
 
