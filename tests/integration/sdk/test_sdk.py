@@ -507,6 +507,24 @@ def check_document(kind: Any, found: object, where: str) -> None:
         assert isinstance(found, (int, float) if kind is float else kind), (where, found)
 
 
+def test_async_inbox_returns_the_notice_of_a_follow_that_was_left(client: Outlive, bench: Bench) -> None:
+    """If a program leaves the loop over `follow` at a notice, the next call of `inbox` returns this notice."""
+    asynchronous = AsyncOutlive(home=str(bench.state))
+
+    async def left_and_read() -> tuple[str, list[str]]:
+        session = asynchronous.session("s-1")
+        followed = ""
+        async for notice in session.follow():
+            followed = notice["id"]
+            break
+        return followed, [notice["id"] for notice in await session.inbox(acknowledge=True)]
+
+    for _ in range(5):
+        client.run("exit 3", session="s-1").wait()
+        followed, found = asyncio.run(left_and_read())
+        assert found == [followed]
+
+
 def test_documents_of_a_task_and_its_session_match_their_types(client: Outlive, bench: Bench) -> None:
     """The JSON documents of a task, its notices, the gate and two hand-offs have the fields of their types."""
     worktree = Worktree(bench.project)
