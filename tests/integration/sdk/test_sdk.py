@@ -24,6 +24,8 @@ from tests.git_steps import Worktree
 from tests.support import is_alive, kill, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.support import Bench
 
 
@@ -45,6 +47,31 @@ def test_client_runs_a_task_and_reads_its_result(client: Outlive) -> None:
     assert task.as_dict()["description"] == "greet"
     assert client.task(task.id[:5]).exit_code == 3
     assert [found.id for found in client.tasks()] == [task.id]
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        lambda client: client.run(None),
+        lambda client: client.run(5),
+        lambda client: client.run(b"true"),
+        lambda client: client.run("true", after=5),
+        lambda client: client.run("true", after=[None]),
+        lambda client: client.run("true", locks=5),
+        lambda client: client.run("true", slots="gpu"),
+        lambda client: client.run("true", touches=[None]),
+        lambda client: client.run("true", cwd=5),
+        lambda client: client.agent("hello", fallback=5),
+        lambda client: client.agent("hello", fallback=[None]),
+        lambda client: client.agent("hello", resume=5),
+        lambda client: client.agent("hello", model=5),
+    ],
+)
+def test_argument_of_a_wrong_type_is_a_user_error(client: Outlive, launch: Callable[[Any], Task]) -> None:
+    """A launch with an argument of a wrong type raises `UserError`, and starts nothing."""
+    with pytest.raises(UserError):
+        launch(client)
+    assert client.tasks() == []
 
 
 def test_calls_use_the_project_of_their_client(client: Outlive, bench: Bench) -> None:
