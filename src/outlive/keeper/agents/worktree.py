@@ -138,7 +138,9 @@ def _delete_branch(worktree: Worktree, environ: Mapping[str, str]) -> None:
 
 
 def _git(environ: Mapping[str, str], directory: str, *words: str, timeout: float = _LOOK_S) -> CompletedProcess[str]:
-    """Run git, and return its output and its exit code. The code is 127 if git could not be run.
+    """Run git, and return its output and its exit code.
+
+    The code is 127 if git could not be run.
 
     A process that ignores SIGCHLD, such as the spawner, gets no exit code of a child process. It would also pass this
     setting on to git, whose own child processes would then seem to fail. So SIGCHLD is not ignored while git runs.
