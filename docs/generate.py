@@ -144,7 +144,8 @@ def sdk_page() -> str:
     lines += ["", "## Documents", "", "The types of the JSON that methods return, from `outlive.sdk.documents`."]
     for name, kind in vars(documents).items():
         if is_typeddict(kind):
-            lines += ["", f"### {name}", "", inspect.getdoc(kind) or "", "", "| field | type |", "|---|---|"]
+            # `inspect.getdoc` would return the docstring of `dict` for a type that has none.
+            lines += ["", f"### {name}", "", inspect.cleandoc(kind.__doc__ or ""), "", "| field | type |", "|---|---|"]
             lines += [f"| `{field}` | `{each}` |" for field, each in fields_of(kind).items()]
     lines += ["", "## Errors", "", "| error | code | exit code | |", "|---|---|---|---|"]
     for name in sorted(outlive.__all__):

@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import inspect
 import re
 from pathlib import Path
+from typing import is_typeddict
 
 import pytest
+
+from outlive.sdk import documents
 
 ROOT = Path(__file__).resolve().parents[2]
 ADR = ROOT / "docs" / "adr"
@@ -175,3 +179,14 @@ def test_reference_pages_are_current() -> None:
     for name, make in generate.PAGES.items():
         written = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
         assert written == make(), f"docs/reference/{name} is stale: make docs"
+
+
+def test_every_type_of_a_json_document_has_a_docstring() -> None:
+    """Every type of `outlive.sdk.documents` has a docstring of its own, and the reference has no docstring of Python.
+
+    A type that is written as a call has no docstring, unless its `__doc__` is set.
+    """
+    kinds = {name: kind for name, kind in vars(documents).items() if is_typeddict(kind)}
+    assert "AgentDocument" in kinds
+    assert [name for name, kind in kinds.items() if not kind.__doc__] == []
+    assert str(inspect.getdoc(dict)) not in (ROOT / "docs/reference/sdk.md").read_text()

@@ -21,7 +21,7 @@ from outlive.sdk.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-    from typing import Any
+    from typing import Any, Self
 
     from outlive.sdk.documents import NoticeDocument
     from outlive.sdk.outlive import Span
@@ -44,7 +44,11 @@ def _called(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[_OfS
 
     @wraps(method)
     async def call(self: _OfSync[S], /, *given: P.args, **named: P.kwargs) -> R:
-        return await asyncio.to_thread(partial(method, self._sync, *given, **named))
+        def act() -> R:
+            _wait_for_closing()
+            return method(self._sync, *given, **named)
+
+        return await asyncio.to_thread(act)
 
     return call
 
@@ -90,13 +94,13 @@ class AsyncSession(_OfSync[Session]):
     dismiss = _called(Session.dismiss)
     gate = _called(Session.gate)
 
-    async def follow(self) -> AsyncIterator[NoticeDocument]:
+    def follow(self) -> AsyncIterator[NoticeDocument]:
         """Yield the session's notices as they come.
 
-        A notice counts as presented when the caller asks for the next one.
+        A notice counts as presented when the caller asks for the next one. If the caller leaves the loop before, the
+        notice stays pending.
         """
-        async for notice in _each(self._sync.follow):
-            yield notice
+        return _Each(self._sync.follow)
 
 
 class AsyncOutlive(_OfSync[Outlive]):
@@ -129,10 +133,9 @@ class AsyncOutlive(_OfSync[Outlive]):
         """
         return AsyncSession(self._sync.session(name, project=project))
 
-    async def follow(self, task: Task, /, *, since: int = 0) -> AsyncIterator[bytes]:
+    def follow(self, task: Task, /, *, since: int = 0) -> AsyncIterator[bytes]:
         """Yield the task's output as it is written, until the task has ended."""
-        async for piece in _each(partial(task.follow, since=since)):
-            yield piece
+        return _Each(partial(task.follow, since=since))
 
     async def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:  # noqa: ASYNC109 - the synchronous `wait` has this argument too
         """Wait until all tasks have ended, or with `any_one` until one of them has ended.
@@ -177,15 +180,93 @@ async def _until_let_go(task: Task) -> None:
         os.close(done)
 
 
-async def _each(begin: Callable[[], Iterator[R]]) -> AsyncIterator[R]:
-    """Yield the items of a blocking iterator.
+# The threads of iterators whose caller has stopped between two items. A thread ends as soon as its iterator is closed.
+_closing: set[threading.Thread] = set()
+
+
+def _wait_for_closing() -> None:
+    """Wait until the iterators that callers have left are closed.
+
+    An iterator over notices reserves the notice that its caller got last. If the next call did not wait, it would not
+    get this notice.
+    """
+    for thread in tuple(_closing):
+        thread.join()
+        _closing.discard(thread)
+
+
+class _Each(Generic[R]):
+    """An asynchronous iterator over the items of a blocking iterator.
 
     Each item is requested only when the caller needs it. The iterator runs in a daemon thread of its own. A thread of
     the event loop's pool would keep the program from exiting until the next item comes.
+
+    This is a class and not an asynchronous generator. If a caller leaves its loop with `break`, Python deletes this
+    object at once, and `__del__` closes the iterator. The event loop would close a generator only later, in a task of
+    its own.
     """
-    loop = asyncio.get_running_loop()
-    wanted: SimpleQueue[bool] = SimpleQueue()
-    found: asyncio.Queue[tuple[list[R], BaseException | None]] = asyncio.Queue()
+
+    def __init__(self, begin: Callable[[], Iterator[R]]) -> None:
+        self._begin = begin
+        self._thread: threading.Thread | None = None
+        self._wanted: SimpleQueue[bool] = SimpleQueue()
+        self._found: asyncio.Queue[tuple[list[R], BaseException | None]] = asyncio.Queue()
+        self._is_paused = False
+        """Whether the caller has an item, and has not requested the next one."""
+        self._is_over = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> R:
+        if self._is_over:
+            raise StopAsyncIteration
+        if self._thread is None:
+            # The thread must not refer to this object. Otherwise Python would not delete this object.
+            given = (self._begin, asyncio.get_running_loop(), self._wanted, self._found)
+            self._thread = threading.Thread(target=_pass_on_items, args=given, daemon=True)
+            self._thread.start()
+        self._is_paused = False
+        self._wanted.put(True)
+        try:
+            items, error = await self._found.get()
+            if error is not None:
+                raise error
+        except BaseException:
+            self._close()
+            raise
+        if not items:
+            self._close()
+            raise StopAsyncIteration
+        self._is_paused = True
+        return items[0]
+
+    async def aclose(self) -> None:
+        """Close the iterator. Further requests yield no item."""
+        self._close()
+        await asyncio.to_thread(_wait_for_closing)
+
+    def __del__(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        """Let the thread close the iterator, without waiting for this."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._thread is not None and self._is_paused:
+            # If the thread waits for an item instead, it has reserved nothing, and may wait for long.
+            _closing.add(self._thread)
+        self._wanted.put(False)
+
+
+def _pass_on_items(
+    begin: Callable[[], Iterator[R]],
+    loop: asyncio.AbstractEventLoop,
+    wanted: SimpleQueue[bool],
+    found: asyncio.Queue[tuple[list[R], BaseException | None]],
+) -> None:
+    """Pass on an item of a blocking iterator for each request, and then close the iterator."""
 
     def pass_on(items: list[R], error: BaseException | None = None) -> None:
         try:
@@ -193,27 +274,13 @@ async def _each(begin: Callable[[], Iterator[R]]) -> AsyncIterator[R]:
         except RuntimeError:
             pass  # the event loop is closed, so no coroutine waits for the item
 
-    def ask() -> None:
-        items = begin()
-        try:
-            while wanted.get():
-                pass_on([next(items)])
-        except StopIteration:
-            pass_on([])
-        except BaseException as error:  # noqa: BLE001 - the coroutine that iterates raises the error again
-            pass_on([], error)
-        finally:
-            items.close()  # type: ignore[attr-defined]  # `items` is a generator, because every `begin` returns one
-
-    threading.Thread(target=ask, daemon=True).start()
+    items = begin()
     try:
-        while True:
-            wanted.put(True)
-            items, error = await found.get()
-            if error is not None:
-                raise error
-            if not items:
-                return
-            yield items[0]
+        while wanted.get():
+            pass_on([next(items)])
+    except StopIteration:
+        pass_on([])
+    except BaseException as error:  # noqa: BLE001 - the coroutine that iterates raises the error again
+        pass_on([], error)
     finally:
-        wanted.put(False)
+        items.close()  # type: ignore[attr-defined]  # `items` is a generator, because every `begin` returns one

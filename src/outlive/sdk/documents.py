@@ -30,7 +30,7 @@ AgentAttemptDocument = TypedDict(
         "cost_usd": "float | None",
     },
 )
-"""One attempt of an agent: its client and model, and how the attempt ended."""
+AgentAttemptDocument.__doc__ = """One attempt of an agent: its client and model, and how the attempt ended."""
 
 AgentDocument = TypedDict(
     "AgentDocument",
@@ -54,7 +54,7 @@ AgentDocument = TypedDict(
         "branch": "str | None",
     },
 )
-"""The newest attempt of an agent, with its final answer."""
+AgentDocument.__doc__ = """The newest attempt of an agent, with its final answer."""
 
 
 class AttemptDocument(TypedDict):

@@ -49,10 +49,12 @@ if TYPE_CHECKING:
     Span = timedelta | float | None
 
 _TEN_YEARS = 3650 * 86400
-_KINDS = {
-    **dict.fromkeys(("description", "session", "group", "key", "key_scope", "notify", "observe"), str),
-    "retries": int,
-    "stdin": bool,
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("description", "session", "group", "key", "key_scope", "notify", "observe"), (str,)),
+    **dict.fromkeys(("client", "model", "category"), (str,)),
+    **dict.fromkeys(("retries", "max_tokens", "max_turns"), (int,)),
+    "budget": (float, int),
+    "stdin": (bool,),
 }
 _spawner = Spawner()
 
@@ -80,12 +82,14 @@ class Outlive:
 
         `home` is the state directory. The default is the one that the environment names. `session` is the agent session
         that is notified when tasks end. The default is the session in which this program runs. `project` is the
-        directory in which that session works. The default is the current directory.
+        directory in which that session works. The default is the current directory. Without an argument that says
+        otherwise, tasks run in this directory, and `tasks` and `session` use its project.
         """
         environ = {**os.environ, "OUTLIVE_HOME": home} if home else os.environ
         self._home = open_home(environ)
         self._session = session
-        self._project = None if project is None else project_of(os.fspath(project))
+        self._directory = None if project is None else os.path.abspath(_path("project", project))
+        self._project = None if self._directory is None else project_of(self._directory)
         self._ledger = KeptOpenLedger(self._home.ledger)
 
     def run(
@@ -136,7 +140,7 @@ class Outlive:
         port is leased, and the command gets it as `PORT`, `PORT_WEB` and in place of `{port:web}`. Raises
         `AlreadyRunning` if the same server or watcher runs in the same directory, unless `again` is set.
         """
-        given = from_shell_text(command) if isinstance(command, str) else from_argv(list(map(_word, command)))
+        given = from_shell_text(command) if isinstance(command, str) else from_argv(_words(command))
         fields = {
             "description": description,
             "session": session,
@@ -169,7 +173,7 @@ class Outlive:
         *,
         client: str | None = None,
         model: str | None = None,
-        fallback: Sequence[str] | None = None,
+        fallback: str | Sequence[str] | None = None,
         category: str | None = None,
         resume: Task | str | None = None,
         budget: float | None = None,
@@ -201,10 +205,10 @@ class Outlive:
         """Launch a background agent, and return its task when it runs or is queued.
 
         The user's settings decide about arguments that are not given. If the model is unavailable, the models of
-        `fallback` are tried, such as `["opus", "codex:gpt-5"]`. `resume` is a task, or a session of the client, that
-        the agent continues. `budget` is in US dollars. With `worktree`, the agent works in a git worktree of its own.
-        `idle_timeout` is how long the agent may make no progress before the attempt is ended. The other arguments are
-        those of `run`. `Task.answer` is the agent's final answer.
+        `fallback` are tried, such as `["opus", "codex:gpt-5"]` or `"opus"`. `resume` is a task, or a session of the
+        client, that the agent continues. `budget` is in US dollars. With `worktree`, the agent works in a git worktree
+        of its own. `idle_timeout` is how long the agent may make no progress before the attempt is ended. The other
+        arguments are those of `run`. `Task.answer` is the agent's final answer.
         """
         if not isinstance(prompt, str):
             raise UserError(f"the prompt is a {type(prompt).__name__} and not a text", "give the prompt as a str")
@@ -212,7 +216,7 @@ class Outlive:
             "prompt": prompt,
             "client": client,
             "model": model,
-            "fallback": None if fallback is None else tuple(fallback),
+            "fallback": None if fallback is None else tuple(_several(fallback)),
             "category": category,
             "resume": None if resume is None else _id(resume),
             "budget_usd": budget,
@@ -240,7 +244,7 @@ class Outlive:
             "touches": touches,
             "retain": retain,
         }
-        _check_kinds(fields)
+        _check_kinds({**fields, **wanted, "budget": budget})
         return self._launch(
             {"argv": ("agent",), "text": "agent", "agent": wanted}, fields, cwd, env, foreground=foreground
         )
@@ -265,9 +269,9 @@ class Outlive:
             "session": fields["session"] or self._session,
             "session_project": None if cwd is None else self._project or _project_here(),
             "mode": "foreground" if foreground else "background",
-            "slots": [f"{name}={room}" for name, room in (fields["slots"] or {}).items()],
+            "slots": _slots_of(fields["slots"]),
             "locks": _several(fields["locks"]),
-            "touches": list(map(os.fsdecode, _several(fields["touches"]))),
+            "touches": [_path("touches", one) for one in _several(fields["touches"])],
         }
         self._keep_ledger_open()
         around = inherited()
@@ -277,13 +281,17 @@ class Outlive:
                 "verb": "run",
                 **_place(self._home),
                 **what,
-                "cwd": os.path.abspath(os.fsdecode(cwd)) if cwd is not None else current_directory(os.environ),
+                "cwd": os.path.abspath(_path("cwd", cwd)) if cwd is not None else self._default_directory(),
                 "owner": os.getpid() if foreground else None,
                 "fields": {name: field for name, field in plain.items() if field is not None},
                 **around,
             }
         )
         return Task(self._home, task, was_started=was_started)
+
+    def _default_directory(self) -> str:
+        """Return the directory in which the session works."""
+        return current_directory(os.environ) if self._directory is None else self._directory
 
     def _keep_ledger_open(self) -> None:
         """Open the ledger and keep it open, so that keepers can open it quickly.
@@ -310,16 +318,14 @@ class Outlive:
     ) -> list[Task]:
         """Return the tasks of a project, newest first.
 
-        Without `project`, the project of the current directory is used. If states are given, only tasks in these states
-        are returned.
+        Without `project`, the project of this object is used. If states are given, only tasks in these states are
+        returned.
         """
         states = (state,) if isinstance(state, str) else tuple(state)
         if unknown := [each for each in states if each not in STATES]:
             raise UserError(f"{unknown[0]!r} is not a state of a task", f"give one of: {', '.join(STATES)}")
         selection = Selection(
-            project=None
-            if all_projects
-            else project_of(os.fspath(project) if project else current_directory(os.environ)),
+            project=None if all_projects else project_of(os.fspath(project) if project else self._default_directory()),
             session=session,
             group=group,
             states=states,
@@ -349,14 +355,14 @@ class Outlive:
         """Return an agent session of a project.
 
         `name` is the name that the agent client has given the session. The default is the session in which this program
-        runs. The default project is that of the current directory.
+        runs. The default project is that of this object.
         """
         found = name or self._session or session_of(os.environ)
         if found is None:
             raise UserError(
                 "it is not known which session this is", "give the name of the session, or set OUTLIVE_SESSION"
             )
-        place = os.fspath(project) if project else current_directory(os.environ)
+        place = os.fspath(project) if project else self._default_directory()
         return Session(self._home, found, project_of(place), adopt)
 
     def wait(self, *tasks: Task, any_one: bool = False, timeout: Span = None) -> bool:
@@ -578,15 +584,39 @@ def _place(home: Home) -> dict[str, object]:
 
 
 def _id(task: Task | str) -> str:
-    return task if isinstance(task, str) else task.id
+    if isinstance(task, Task):
+        return task.id
+    if isinstance(task, str):
+        return task
+    raise UserError(f"{task!r} is not a task", "give a Task, or the id of a task as text")
 
 
 def _several(given: Any) -> list[Any]:
     """Return the arguments as a list. A single argument becomes a list with one item.
 
-    A string is a single argument. Without this function, each of its letters would be taken as an argument.
+    A string is a single argument. Without this function, each of its letters would be taken as an argument. Raises
+    `UserError` if the argument is neither a single one nor a sequence.
     """
-    return [given] if isinstance(given, (str, bytes, os.PathLike, Task)) else list(given)
+    if isinstance(given, (str, bytes, os.PathLike, Task)):
+        return [given]
+    try:
+        return list(given)
+    except TypeError:
+        raise UserError(f"{given!r} is no argument and no sequence of arguments", "give one text, or a list") from None
+
+
+def _slots_of(given: Any) -> list[str]:
+    """Return the slots of a launch as texts of the form `NAME=N`."""
+    try:
+        return [f"{name}={room}" for name, room in (given or {}).items()]
+    except AttributeError:
+        raise UserError(f"slots cannot be {given!r}", "give a dict, such as {'gpu': 2}") from None
+
+
+def _path(name: str, given: object) -> str:
+    if isinstance(given, (str, bytes, os.PathLike)):
+        return os.fsdecode(given)
+    raise UserError(f"{name} cannot be {given!r}", "give a path as text, or as a Path")
 
 
 def _check_kinds(fields: Mapping[str, Any]) -> None:
@@ -594,11 +624,24 @@ def _check_kinds(fields: Mapping[str, Any]) -> None:
 
     Without this check, the error would come from the spawner process, and would be less clear.
     """
-    given = [(name, fields[name], kind) for name, kind in _KINDS.items() if fields.get(name) is not None]
-    several = [(name, one, str) for name in ("locks", "ports") for one in _several(fields.get(name, ()))]
-    for name, found, kind in (*given, *several):
-        if not isinstance(found, kind):
-            raise UserError(f"{name} cannot be {found!r}", f"give a value of the type {kind.__name__}")
+    given = [(name, fields[name], kinds) for name, kinds in _KINDS.items() if fields.get(name) is not None]
+    texts = [(name, fields[name]) for name in ("locks", "ports", "fallback") if fields.get(name) is not None]
+    several = [(name, one, (str,)) for name, all_of_it in texts for one in _several(all_of_it)]
+    for name, found, kinds in (*given, *several):
+        if not isinstance(found, kinds):
+            raise UserError(f"{name} cannot be {found!r}", f"give a value of the type {kinds[0].__name__}")
+
+
+def _words(command: Any) -> list[str]:
+    """Return the words of a command. Raise `UserError` if the command is not a sequence."""
+    is_one = isinstance(command, (bytes, os.PathLike))
+    try:
+        words = None if is_one else list(command)
+    except TypeError:
+        words = None
+    if words is None:
+        raise UserError(f"{command!r} is not a command", "give a text, or a list such as ['make', 'test']")
+    return list(map(_word, words))
 
 
 def _word(word: object) -> str:

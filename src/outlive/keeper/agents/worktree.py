@@ -12,6 +12,7 @@ import os
 from fcntl import LOCK_EX, flock
 
 from outlive.domain.errors import Unavailable, UserError
+from outlive.linux.syscalls import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,12 +45,17 @@ def head_commit(directory: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def add(worktree: Worktree, environ: Mapping[str, str]) -> None:
-    """Add the worktree with a new branch. Raise `Unavailable` if git fails."""
+    """Add the worktree with a new branch.
+
+    Raises `Unavailable` if git fails. The branch is then deleted again.
+    """
     os.makedirs(os.path.dirname(worktree.path), 0o700, exist_ok=True)
     words = ("worktree", "add", "--quiet", "-b", worktree.branch, worktree.path, worktree.base)
     done = _git(environ, worktree.repository, *words, timeout=_ADD_S)
     if done.returncode != 0:
         _git(environ, worktree.repository, "worktree", "prune")
+        # Git makes the branch before it checks out the files, and keeps the branch if the checkout fails.
+        _delete_branch(worktree, environ)
         raise Unavailable(
             f"git could not add the worktree {worktree.path}: {_last_line(done.stderr)}",
             "nothing was started; leave out --worktree, or repair the repository",
@@ -121,12 +127,54 @@ def remove(worktree: Worktree, environ: Mapping[str, str]) -> bool:
     done = _git(environ, worktree.repository, "worktree", "remove", worktree.path)
     if done.returncode != 0:
         return not os.path.isdir(worktree.path)
-    # With the expected commit, git deletes the branch only if the branch still points to this commit.
-    _git(environ, worktree.repository, "update-ref", "-d", f"refs/heads/{worktree.branch}", worktree.base)
+    _delete_branch(worktree, environ)
     return True
 
 
+def _delete_branch(worktree: Worktree, environ: Mapping[str, str]) -> None:
+    """Delete the branch of a worktree, unless it has commits of its own."""
+    # With the expected commit, git deletes the branch only if the branch still points to this commit.
+    _git(environ, worktree.repository, "update-ref", "-d", f"refs/heads/{worktree.branch}", worktree.base)
+
+
 def _git(environ: Mapping[str, str], directory: str, *words: str, timeout: float = _LOOK_S) -> CompletedProcess[str]:
+    """Run git, and return its output and its exit code.
+
+    The code is 127 if git could not be run.
+
+    A process that ignores SIGCHLD, such as the spawner, gets no exit code of a child process. It would also pass this
+    setting on to git, whose own child processes would then seem to fail. So SIGCHLD is not ignored while git runs.
+    """
+    if signal.getsignal(signal.SIGCHLD) != signal.SIG_IGN:
+        return _run_git(environ, directory, words, timeout)
+    from subprocess import CompletedProcess  # noqa: PLC0415 - only agents with a worktree need this import
+
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    except ValueError:  # only the main thread may change how a signal is handled
+        return CompletedProcess(words, 127, "", "this program ignores SIGCHLD, so the exit code of git would be lost")
+    try:
+        return _run_git(environ, directory, words, timeout)
+    finally:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        _reap_ended_children()
+
+
+def _reap_ended_children() -> None:
+    """Reap the child processes that ended while SIGCHLD was not ignored.
+
+    The kernel reaps only the children that end later. The others would stay zombies until this process exits.
+    """
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass  # there is no child process
+
+
+def _run_git(
+    environ: Mapping[str, str], directory: str, words: tuple[str, ...], timeout: float
+) -> CompletedProcess[str]:
     from subprocess import DEVNULL, CompletedProcess, TimeoutExpired, run  # noqa: PLC0415 - only agents with a worktree need this import
 
     own = {name: value for name, value in environ.items() if name not in _ELSEWHERE}

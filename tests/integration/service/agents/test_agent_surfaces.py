@@ -65,6 +65,14 @@ def test_agent_tool_is_refused_when_the_run_tool_would_be_refused(agents: Agents
     assert agents.bench.json("list", "--all")["tasks"] == []
 
 
+def test_sdk_takes_one_fallback_as_text(client: Outlive) -> None:
+    """If `fallback` is one text, it is one model, and its letters are no models."""
+    task = client.agent("m1? error Overloaded\nm1? exit 1\nanswer fine", model="m1", fallback="other:m2").wait(60)
+    agent = task.as_dict()["agent"]
+    assert agent is not None
+    assert (agent["client"], agent["model"], agent["answer"]) == ("other", "m2", "fine")
+
+
 def test_sdk_launches_an_agent_and_reads_its_answer(client: Outlive) -> None:
     """`Outlive.agent` takes the options of the command as arguments, and `Task.answer` returns the answer."""
     task = client.agent("cost 0.5\nanswer from a program", model="m1", budget=2, max_turns=9)

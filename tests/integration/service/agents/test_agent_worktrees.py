@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from outlive import Outlive, Unavailable
 from outlive.linux.seccomp import is_known_machine
 from tests.agent_steps import Agents
 from tests.comparison_steps import begun, compared
 from tests.git_steps import Worktree
+from tests.mcp_steps import document_of, over_stdio, play, text_of
 from tests.support import wait_until
 
 if TYPE_CHECKING:
@@ -270,3 +272,52 @@ def test_effects_of_a_compared_task_in_a_worktree_are_found(bench: Bench) -> Non
     tree.git("worktree", "add", "-q", "-b", "outlive/tq7bxkfm", place)
     found = compared(bench, begun(bench, "echo 2 > a; touch b", "--observe", "compare", "--cwd", place))
     assert (found["level"], found["changed"], found["created"]) == ("compared", [f"{place}/a"], [f"{place}/b"])
+
+
+def test_client_gives_an_agent_its_worktree(agents: Agents, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that the SDK launches with a worktree works there, and its unchanged worktree is removed afterwards."""
+    bench = agents.bench
+    tree = Worktree(bench.project)
+    tree.commit(a="1\n")
+    monkeypatch.chdir(bench.project)
+    monkeypatch.setenv("XDG_CONFIG_HOME", bench.env["XDG_CONFIG_HOME"])
+    client = Outlive(home=str(bench.state))
+    task = client.agent("call cat a\nanswer done", worktree=True).wait(60)
+    assert (task.state, task.answer) == ("succeeded", "done")
+    assert task.cwd == f"{bench.home.worktrees}/{task.id}"
+    assert tree.git("branch", "--list", "outlive/*") == b""
+    kept = client.agent("call echo 2 > a\nanswer done", worktree=True).wait(60)
+    assert (Path(kept.cwd) / "a").read_text() == "2\n"
+
+
+def test_agent_tool_gives_an_agent_its_worktree(agents: Agents) -> None:
+    """An agent that the MCP tool `agent` launches with a worktree works there."""
+    bench = agents.bench
+    tree = Worktree(bench.project)
+    tree.commit(a="1\n")
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy") as client:
+            answer = await client.call_tool("agent", {"prompt": "call echo 2 > a\nanswer done", "worktree": True})
+            assert not answer.is_error, text_of(answer)
+            shown = agents.wait(document_of(answer)["id"])
+            assert (Path(shown["agent"]["worktree"]) / "a").read_text() == "2\n"
+
+    play(steps)
+
+
+def test_failed_launch_leaves_no_branch(agents: Agents, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If git cannot check out the files of a worktree, the launch fails and leaves no branch and no task."""
+    bench = agents.bench
+    tree = Worktree(bench.project)
+    tree.commit(a="1\n", **{".gitattributes": "a filter=broken\n"})
+    tree.git("config", "filter.broken.smudge", "false")
+    tree.git("config", "filter.broken.required", "true")
+    monkeypatch.chdir(bench.project)
+    monkeypatch.setenv("XDG_CONFIG_HOME", bench.env["XDG_CONFIG_HOME"])
+    with pytest.raises(Unavailable, match="could not add the worktree"):
+        Outlive(home=str(bench.state)).agent("answer done", worktree=True)
+    assert bench.run("agent", "--worktree", "--", "answer done").returncode != 0
+    assert tree.git("branch", "--list", "outlive/*") == b""
+    assert len(tree.git("worktree", "list").splitlines()) == 1
+    assert bench.json("list", "--all")["tasks"] == []
