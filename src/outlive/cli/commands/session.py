@@ -16,6 +16,7 @@ from outlive.domain.text.sanitize import one_line
 from outlive.domain.timestamps import iso
 from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
+from outlive.service.notices.inbox import confirm_at_end
 from outlive.service.sessions.hand_off import hand_off_document
 from outlive.service.sessions.lineage import SessionStatus, end, note_edits, standings
 from outlive.service.sessions.liveness import mark_of
@@ -85,13 +86,9 @@ def _put(home: Home, began: StartRequest, handed: HandOff | None, given: Given) 
 
 
 def _end(home: Home, given: Given) -> int:
-    session, ended = end(
-        home,
-        context.own_session(given.session),
-        context.project(context.directory(given.cwd)),
-        given.reason,
-        launch_adopter,
-    )
+    name, project = context.own_session(given.session), context.project(context.directory(given.cwd))
+    confirm_at_end(home, name, project)
+    session, ended = end(home, name, project, given.reason, launch_adopter)
     alive = [task for task in ended if task.state != "cancelled" and task.current.reason != "session_ended"]
     if given.json:
         print_json({"session": _session_json(session), "ended": [task.id for task in ended]})
