@@ -14,7 +14,7 @@ from outlive.service.sessions.gate import CEILING_S, gate, gate_document, wait_a
 def act(given: Given) -> int:
     """Print whether the session may stop now.
 
-    With `--wait`, wait until the session may stop, and then print it.
+    With `--wait`, wait until the session may stop or only has to read notices, and then print it.
     """
     context.begin_trace(wanted=given.trace)
     home = context.here()
@@ -42,7 +42,7 @@ COMMAND = Command(
     ),
     options=(
         option("--session ID", "ask for this session (default: the current session)"),
-        option("--wait", "block until the session may stop"),
+        option("--wait", "block until the session may stop, or has notices to read"),
         option("--ceiling D", "let the session stop after this time in any case (default 15m)", parse_duration),
         option("--exit-code", "exit with 1 if the session should wait"),
         TRACE,
