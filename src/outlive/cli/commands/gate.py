@@ -27,6 +27,8 @@ def act(given: Given) -> int:
         print(f"{'may stop' if answer.may_stop else 'wait'}: {answer.reason}")
         for line in window_lines(answer, context.project()):
             print(line)
+    if answer.session is None:
+        context.note_unknown_session(home, given.session)
     return 1 if given.exit_code and not answer.may_stop else 0
 
 
