@@ -58,7 +58,8 @@ def _refused(done: subprocess.CompletedProcess[str], code: int, said: str) -> No
         (("list", "--state", "done"), "--state cannot be 'done'"),
         (("list", "--state", "runing"), "did you mean running?"),
         (("session", "begn"), "did you mean begin?"),
-        (("session", "begin", "x.py"), "only edited takes paths"),
+        (("session", "begin", "x.py"), "session begin takes no words"),
+        (("session", "edited"), "session edited needs a path"),
         (("list", "--all=yes"), "--all takes no value"),
         (("mcp", "--http", "99999"), "--http cannot be '99999'"),
         (("fly",), "there is no command 'fly'"),
@@ -82,16 +83,26 @@ def test_launch_is_refused_when_a_variable_has_a_wrong_value(bench: Bench, name:
     assert bench.run("run", "true", env={name: ""}).returncode == 0
 
 
-def test_wait_and_inbox_note_a_session_that_is_not_recorded(bench: Bench) -> None:
-    """If a session is not recorded, `wait` and `inbox` say so on stderr, because its name may be misspelled.
+def test_command_notes_a_session_that_is_not_recorded(bench: Bench) -> None:
+    """If a session is not recorded, the command says so on stderr, because its name may be misspelled.
 
-    They exit with 0.
+    It exits with 0.
     """
     bench.launch("true", "--session", "s-1")
-    for words in (("wait", "--session", "s-2"), ("inbox", "--session", "s-2")):
+    for words in (("wait", "--session", "s-2"), ("inbox", "--session", "s-2"), ("gate", "--session", "s-2")):
         done = bench.run(*words)
         assert (done.returncode, done.stderr) == (0, "note: no session s-2 is recorded in this project\n"), words
         assert bench.run(*words[:-1], "s-1").stderr == "", words
+
+
+def test_session_begin_notes_an_earlier_session_or_a_directory_that_does_not_exist(bench: Bench) -> None:
+    """`session begin` records the session in any case, and says on stderr which option may be misspelled."""
+    begin = ("session", "begin", "--session", "s-3")
+    done = bench.run(*begin, "--continues", "s-404")
+    assert (done.returncode, done.stderr) == (0, "note: no session s-404 is recorded in this project\n")
+    done = bench.run(*begin, "--cwd", "/nonexist")
+    assert (done.returncode, done.stderr) == (0, "note: there is no directory /nonexist, so check --cwd\n")
+    assert bench.run("session", "begin", "--session", "s-4", "--continues", "s-3").stderr == ""
 
 
 def test_ambiguous_id_prefix_is_refused(bench: Bench) -> None:

@@ -116,17 +116,18 @@ def own_session(given: str | None) -> str:
     return found
 
 
-def note_unknown_session(home: Home, given: str | None) -> None:
+def note_unknown_session(home: Home, given: str | None, directory: str | None = None) -> None:
     """Print a note to stderr if no session of this name is recorded in this project.
 
-    `given` is the name that an option has, or None. An unknown name is not an error, because a client may ask for the
-    notices of a session that has just begun.
+    `given` is the name that an option has, or None. `directory` is a directory of the project (default: the current
+    directory). An unknown name is not an error, because a client may ask for the notices of a session that has just
+    begun.
     """
     if given is None:
         return
     from outlive.service.sessions.lineage import number_of  # imported here, because a launch does not need it
 
-    if number_of(home, given, project()) is None:
+    if number_of(home, given, project(directory)) is None:
         from outlive.domain.text.sanitize import one_line
 
         print(f"note: no session {one_line(given, 60)} is recorded in this project", file=sys.stderr)

@@ -71,7 +71,11 @@ def _listen(words: list[str], response: Response) -> tuple[Event, str, str]:
     if name not in module.KINDS:
         raise UserError(f"{client} has no event {name}", f"give one of: {', '.join(module.KINDS)}")
     _set_deadline(_DEADLINE_S, response)
-    payload = _parse(_read_payload())
+    told = _read_payload()
+    try:
+        payload = _parse(told)
+    except (ValueError, RecursionError):
+        payload = None
     if not isinstance(payload, dict):
         raise UserError("the payload is not a JSON object", "a client must send a JSON object on stdin")
     event: Event = module.read(name, payload, os.environ)

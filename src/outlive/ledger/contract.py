@@ -37,6 +37,14 @@ class Selection(Value):
     limit: int | None = None
 
 
+class Within(Value):
+    """The tasks of a project, and those of a chain of sessions in any project."""
+
+    project: str
+    lineage: str | None
+    """The name of the chain of sessions that continue each other, or None."""
+
+
 class Ledger(Protocol):
     """The durable record of tasks.
 
@@ -84,8 +92,11 @@ class Ledger(Protocol):
     def task(self, task: str) -> Task | None:
         """Return the task with exactly this id, or None."""
 
-    def matching(self, prefix: str, limit: int) -> Sequence[str]:
-        """Return the ids of tasks that begin with a prefix, newest first."""
+    def matching(self, prefix: str, limit: int, within: Within | None = None) -> Sequence[str]:
+        """Return the ids of tasks that begin with a prefix, newest first.
+
+        With `within`, only tasks of that project and of that chain of sessions are returned.
+        """
 
     def with_key(self, project: str, key: str) -> Task | None:
         """Return the task that was launched with this idempotency key, or None.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from outlive.domain.tasks.lifecycle import Condition
     from outlive.domain.tasks.settlement import Settlement
     from outlive.domain.tasks.task import Attempt, Launch, NoticeRow
-    from outlive.ledger.contract import Selection
+    from outlive.ledger.contract import Selection, Within
 
 _MARKS = ", ".join("?" * len(rows.TASK_COLUMNS.split(",")))
 _ENQUEUE = f"INSERT INTO task ({rows.TASK_COLUMNS}) VALUES ({_MARKS})"
@@ -297,11 +297,16 @@ class SqliteLedger(LedgerFile):
         found = self._tasks(f"{_TASK} WHERE id = ?", (task,))
         return found[0] if found else None
 
-    def matching(self, prefix: str, limit: int) -> Sequence[str]:
+    def matching(self, prefix: str, limit: int, within: Within | None = None) -> Sequence[str]:
         # `{` is the character after `z`, and an id has no greater character. So the range contains exactly the ids with
         # this prefix, and SQLite can use the index.
-        query = "SELECT id FROM task WHERE id >= ? AND id < ? ORDER BY seq DESC LIMIT ?"
-        return [row[0] for row in self.select(query, (prefix, prefix + "{", limit))]
+        wanted = "id >= ? AND id < ?"
+        cells: tuple[rows.Cell, ...] = (prefix, prefix + "{")
+        if within is not None:
+            wanted += " AND (project = ? OR origin IN (SELECT seq FROM session WHERE lineage = ?))"
+            cells += (rows.text(within.project), rows.text(within.lineage))
+        query = f"SELECT id FROM task WHERE {wanted} ORDER BY seq DESC LIMIT ?"
+        return [row[0] for row in self.select(query, (*cells, limit))]
 
     def with_key(self, project: str, key: str) -> Task | None:
         found = self._tasks(f"{_TASK} WHERE project = ? AND key = ?", (rows.text(project), rows.text(key)))

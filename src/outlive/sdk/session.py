@@ -82,6 +82,7 @@ class Session:
 
     def end(self, reason: str | None = None) -> None:
         """End the session and its foreground tasks. The background tasks continue."""
+        inbox_service.confirm_at_end(self._home, self.name, self.project)
         lineage.end(self._home, self.name, self.project, reason, self._adopter)
 
     def edited(self, *paths: str | os.PathLike[str]) -> None:
@@ -98,8 +99,8 @@ class Session:
     def inbox(self, *, acknowledge: bool = False) -> list[NoticeDocument]:
         """Return the notices that the session has not received yet.
 
-        Each notice is returned once. It counts as received after the next call for this session. With `acknowledge`, it
-        counts as received at once.
+        Each notice is returned once. It counts as received after the next call of `inbox`, `gate` or `end` for this
+        session. With `acknowledge`, it counts as received at once.
         """
         reconcile(self._home, utc_now(), None, self._adopter)
         with inbox_service.claim(self._home, self.name, self.project, is_turn=True) as claimed:
@@ -143,7 +144,7 @@ class Session:
     def gate(self, *, wait: bool = False, ceiling: float = gate_service.CEILING_S) -> GateDocument:
         """Return whether the session may stop, and the reason.
 
-        With `wait`, wait until the session may stop, but for at most `ceiling` seconds.
+        With `wait`, wait until the session may stop or has notices to read, but for at most `ceiling` seconds.
         """
         ask = gate_service.wait_at_gate if wait else gate_service.gate
         answer = ask(self._home, self.name, self.project, self._adopter, ceiling)

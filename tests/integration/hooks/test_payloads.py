@@ -120,6 +120,7 @@ def test_hook_prints_one_line_when_the_payload_is_malformed(bench: Bench, payloa
     done = subprocess.run(command, input=payload, env=bench.env, capture_output=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode, done.stdout) == (0, b"")
     assert len(done.stderr.splitlines()) == 1
+    assert b"Error" not in done.stderr, "a plain sentence, without the name of an exception"
 
 
 def test_hook_reads_a_payload_of_3_mb_and_refuses_one_of_17_mb(bench: Bench) -> None:

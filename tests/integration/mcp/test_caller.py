@@ -134,6 +134,26 @@ def test_tasks_of_another_project_are_not_visible(bench: Bench) -> None:
     assert bench.show(foreign)["state"] == "running"
 
 
+def test_ambiguous_prefix_names_only_tasks_that_the_caller_may_see(bench: Bench) -> None:
+    """The error about an ambiguous prefix names no task of another project. Such a task makes no prefix ambiguous."""
+    other = bench.root / "other"
+    other.mkdir()
+    foreign = bench.launch("true", cwd=other)
+    mine = bench.launch("true")
+
+    async def steps() -> None:
+        async with over_stdio(bench, "legacy", NO_SESSION) as client:
+            assert document_of(await client.call_tool("show", {"id": "t"}))["id"] == mine
+            second = document_of(await client.call_tool("run", {"command": "true", "after": ["t"]}))["id"]
+            for tool in ("effects", "show", "result"):
+                said = text_of(await client.call_tool(tool, {"id": "t"}))
+                assert (mine in said, second in said, foreign in said) == (True, True, False)
+            said = text_of(await client.call_tool("show", {"id": "tzzzzzzzz"}))
+            assert ("no task of this project" in said, "the tool `list`" in said) == (True, True)
+
+    play(steps)
+
+
 def test_server_takes_its_project_from_the_roots_of_the_client(bench: Bench) -> None:
     """A server that was started outside the project asks its client for the project's directory (MCP roots)."""
     task = bench.launch("true")

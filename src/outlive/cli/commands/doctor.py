@@ -7,10 +7,12 @@ import os
 from outlive.cli.formatting import print_json, table
 from outlive.cli.parser import Command, Given, option
 from outlive.domain.errors import UserError
+from outlive.domain.text.sanitize import one_line
 from outlive.install.clients.registry import CLIENTS
 from outlive.install.doctor.checks import Canary, check_settings
 from outlive.service.tasks.launch_context import current_directory, project_of
 
+_LONGEST_REASON = 4000
 _WORDS = {True: "works", False: "BLOCKED", None: "-"}
 
 
@@ -27,7 +29,11 @@ def act(given: Given) -> int:
         print_json({"findings": [each.__dict__ for each in found]})
     else:
         rows = [(each.of, each.what, _WORDS[each.works], each.why) for each in found]
-        print("\n".join(table(("OF", "CHECK", "", "WHY"), rows, may_go=())))
+        head, *lines = table(("OF", "CHECK", "", "WHY"), rows, may_go=())
+        print("\n".join((head, *lines)))
+        for each, line in zip(found, lines, strict=True):
+            if each.works is False and line.endswith("…"):  # the reason often stands at the end
+                print(f"reason: {each.of} {each.what}: {one_line(each.why, _LONGEST_REASON)}")
         for each in found:
             if each.hint and each.works is not True:
                 print(f"hint: {each.of} {each.what}: {each.hint}")

@@ -14,7 +14,7 @@ from outlive.service.sessions.gate import CEILING_S, gate, gate_document, wait_a
 def act(given: Given) -> int:
     """Print whether the session may stop now.
 
-    With `--wait`, wait until the session may stop, and then print it.
+    With `--wait`, wait until the session may stop or only has to read notices, and then print it.
     """
     context.begin_trace(wanted=given.trace)
     home = context.here()
@@ -27,6 +27,8 @@ def act(given: Given) -> int:
         print(f"{'may stop' if answer.may_stop else 'wait'}: {answer.reason}")
         for line in window_lines(answer, context.project()):
             print(line)
+    if answer.session is None:
+        context.note_unknown_session(home, given.session)
     return 1 if given.exit_code and not answer.may_stop else 0
 
 
@@ -42,7 +44,7 @@ COMMAND = Command(
     ),
     options=(
         option("--session ID", "ask for this session (default: the current session)"),
-        option("--wait", "block until the session may stop"),
+        option("--wait", "block until the session may stop, or has notices to read"),
         option("--ceiling D", "let the session stop after this time in any case (default 15m)", parse_duration),
         option("--exit-code", "exit with 1 if the session should wait"),
         TRACE,

@@ -92,9 +92,10 @@ COMMAND = Command(
     refuses_words=True,
     details=(
         "At most 40 notices are printed at once. `more` in JSON, or the last line, gives the number of further\n"
-        "notices. The session's next call confirms that the printed notices arrived. Notices that were never\n"
-        "confirmed are printed again when the session next begins, resumes, or is compacted. If there are no\n"
-        "notices, the command prints `no new notices` on a terminal, and nothing otherwise."
+        "notices. A later `inbox`, `gate` or `session end` of the same session confirms that the printed notices\n"
+        "arrived. `result` confirms the notices of its task. Notices that were never confirmed are printed again\n"
+        "when the session next begins, resumes, or is compacted. If there are no notices, the command prints\n"
+        "`no new notices` on a terminal, and nothing otherwise."
     ),
     options=(
         option("--session ID", "print the notices for this session (default: the current session)"),

@@ -16,6 +16,7 @@ from outlive.domain.text.sanitize import one_line
 from outlive.domain.timestamps import iso
 from outlive.keeper.spawn import launch_adopter
 from outlive.service.clock import utc_now
+from outlive.service.notices.inbox import confirm_at_end
 from outlive.service.sessions.hand_off import hand_off_document
 from outlive.service.sessions.lineage import SessionStatus, end, note_edits, standings
 from outlive.service.sessions.liveness import mark_of
@@ -35,19 +36,27 @@ _VERBS = ("begin", "end", "list", "edited")
 def act(given: Given) -> int:
     """Run `begin`, `end`, `list` or `edited`, which is the first word after `session`."""
     verb = given.words[0] if given.words else ""
-    if verb not in _VERBS or (len(given.words) > 1) != (verb == "edited"):
+    if verb not in _VERBS:
         otherwise = "`outlive session --help` explains these words"
         raise UserError(
-            f"session takes one of {', '.join(_VERBS)}; only edited takes paths",
-            otherwise if verb in _VERBS else did_you_mean(verb, _VERBS, otherwise),
+            f"session takes one of {', '.join(_VERBS)}; only edited takes paths", did_you_mean(verb, _VERBS, otherwise)
         )
+    if verb == "edited" and len(given.words) == 1:
+        raise UserError("session edited needs a path", "outlive session edited PATH...")
+    if verb != "edited" and len(given.words) > 1:
+        raise UserError(f"session {verb} takes no words", f"`outlive session {verb}` takes only options")
     context.begin_trace(wanted=given.trace)
     verbs = {"begin": _begin, "end": _end, "list": _list, "edited": _edited}
     return verbs[given.words[0]](context.here(), given)
 
 
 def _begin(home: Home, given: Given) -> int:
-    project = context.project(context.directory(given.cwd))
+    directory = context.directory(given.cwd)
+    # These are notes and not errors, because a client's session must begin in any case.
+    if not os.path.isdir(directory):
+        print(f"note: there is no directory {one_line(directory, 200)}, so check --cwd", file=sys.stderr)
+    context.note_unknown_session(home, given.continues, directory)
+    project = context.project(directory)
     begun = SessionStart(
         id=context.own_session(given.session),
         project=project,
@@ -85,13 +94,9 @@ def _put(home: Home, began: StartRequest, handed: HandOff | None, given: Given) 
 
 
 def _end(home: Home, given: Given) -> int:
-    session, ended = end(
-        home,
-        context.own_session(given.session),
-        context.project(context.directory(given.cwd)),
-        given.reason,
-        launch_adopter,
-    )
+    name, project = context.own_session(given.session), context.project(context.directory(given.cwd))
+    confirm_at_end(home, name, project)
+    session, ended = end(home, name, project, given.reason, launch_adopter)
     alive = [task for task in ended if task.state != "cancelled" and task.current.reason != "session_ended"]
     if given.json:
         print_json({"session": _session_json(session), "ended": [task.id for task in ended]})

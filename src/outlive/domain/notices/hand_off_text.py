@@ -329,12 +329,29 @@ def _agent_words(agent: AgentResult) -> str:
 def _whole_parts(sentence: str, width: int) -> str:
     """Return as many whole parts of a sentence as fit into `width` characters.
 
-    Semicolons separate the parts. No part is cut, because a cut would turn `26ms` into `26m…`, which reads as minutes.
+    Semicolons separate the parts. Only the first part is cut if it alone is too long. A cut would turn `26ms` into
+    `26m…`, which reads as minutes.
     """
-    parts = one_line(sentence, _WIDEST).split("; ")
+    parts = _parts_of(one_line(sentence, _WIDEST))
     while len(parts) > 1 and len("; ".join(parts)) > width:
         parts.pop()
     return one_line("; ".join(parts), width)
+
+
+def _parts_of(sentence: str) -> list[str]:
+    """Return the parts of a sentence that semicolons separate.
+
+    A semicolon in brackets separates no parts. It may belong to the text of a shell command.
+    """
+    parts: list[str] = []
+    depth = 0
+    for piece in sentence.split("; "):
+        if depth:
+            parts[-1] += f"; {piece}"
+        else:
+            parts.append(piece)
+        depth = max(0, depth + piece.count("(") - piece.count(")"))
+    return parts
 
 
 def _declared(task: Task) -> str:

@@ -62,13 +62,15 @@ def launch(call: Call, given: Agent, keep: timedelta | None = None) -> str:
     Raises `RunRefused` if this server may not launch tasks.
     """
     check_may_run(call.caller, call.environ)
-    own_tasks(call, given.after)  # raises an error if the caller may not see one of the tasks
+    # own_tasks() raises an error if the caller may not see one of the tasks. The launch gets complete ids, because a
+    # shortened id may be that of a task that the caller may not see.
+    after = [each.id for each in own_tasks(call, given.after)]
     resumed = None if given.resume is None else own_task(call, given.resume)
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
     return outlive.agent(
         given.prompt,
         resume=None if resumed is None else resumed.id,
-        **sdk_arguments(call, given, keep, without={"prompt", "resume"}),
+        **sdk_arguments(call, given.model_copy(update={"after": after}), keep, without={"prompt", "resume"}),
     ).id
 
 

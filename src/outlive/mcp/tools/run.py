@@ -92,7 +92,10 @@ def _launch(call: Call, given: Run, keep: timedelta | None = None) -> sdk.Task:
         slots(f"{name}={room}")  # raises an error for a wrong value early, before the spawner is asked to launch
     if wrong := [name for name in given.env if "=" in name]:
         raise UserError(f"{wrong[0][:40]!r} is not a name of a variable", "give a name without `=`")
-    own_tasks(call, [*given.after, *given.after_any])  # raises an error if the caller may not see one of the tasks
+    # own_tasks() raises an error if the caller may not see one of the tasks. The launch gets complete ids, because a
+    # shortened id may be that of a task that the caller may not see.
+    awaited = {name: [each.id for each in own_tasks(call, getattr(given, name))] for name in ("after", "after_any")}
+    given = given.model_copy(update=awaited)
     outlive = Outlive(session=call.caller.session, project=call.caller.project)
     return outlive.run(
         given.command, locks=given.lock, **sdk_arguments(call, given, keep, without={"command", "lock", "wait"})

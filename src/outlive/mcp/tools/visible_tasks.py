@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from outlive.domain.errors import UnknownTask, UserError
-from outlive.ledger.contract import Selection
+from outlive.domain.text.sanitize import one_line
+from outlive.ledger.contract import Selection, Within
 from outlive.sdk.outlive import adopt
 from outlive.service.sessions.lineage import lineage_of, number_of
 from outlive.service.tasks.read import find
@@ -22,28 +23,29 @@ def own_tasks(call: Call, ids: Sequence[str]) -> list[Task]:
 
     Raises `UnknownTask` for a task of another project, unless the caller's session launched it.
     """
-    found = []
+    found: list[Task] = []
+    if not ids:
+        return found
+    session, project = call.caller.session, call.caller.project
+    lineage = None if session is None else lineage_of(call.home, session, project)
+    within = Within(project=project, lineage=lineage)
     for one in ids:
-        task = find(call.home, [one], adopt)[0]
-        if call.caller.project != task.launch.project and not _is_of_session(call, task):
-            raise UnknownTask(
-                f"no task of this project has an id that begins with {one}",
-                "the tool `list` shows the tasks of this project",
-            )
+        try:
+            task = find(call.home, [one], adopt, within)[0]
+        except UnknownTask:
+            raise _unknown(one) from None
+        if project != task.launch.project and (lineage is None or task.lineage != lineage):
+            raise _unknown(one)
         if task not in found:
             found.append(task)
     return found
 
 
-def _is_of_session(call: Call, task: Task) -> bool:
-    """Return whether the caller's session, or one that it continues, launched a task.
-
-    The task may belong to any project.
-    """
-    session = call.caller.session
-    if session is None or task.lineage is None:
-        return False
-    return task.lineage == lineage_of(call.home, session, call.caller.project)
+def _unknown(one: str) -> UnknownTask:
+    return UnknownTask(
+        f"no task of this project has an id that begins with {one_line(one, 60)}",
+        "the tool `list` shows the tasks of this project",
+    )
 
 
 def own_task(call: Call, one: str) -> Task:

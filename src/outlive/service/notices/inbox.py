@@ -161,9 +161,7 @@ def claim(
             if owed is not None:
                 inbox = Notices(ledger)
                 if is_turn:
-                    for name in inbox.confirm(owed.session.seq, utc_now()):
-                        trace(home, session, "acknowledged", notice=name, by="a later turn")
-                    Sessions(ledger).has_acted(owed.session.seq)
+                    _confirm(home, ledger, owed.session)
                 tellings = _ready(home, ledger, owed, at_boundary=at_boundary, wanted=wanted)
                 inbox.claim([notice for telling in tellings for notice in telling.all], lease.name)
                 more = count_more(ledger, owed, tellings, "boundary" if at_boundary else "now")
@@ -230,6 +228,35 @@ def count_more(ledger: SqliteLedger, owed: OwedBy, tellings: Sequence[Telling], 
     """Return how many notices for a session are not in `tellings`."""
     counts = Notices(ledger).count(owed.origins, owed.tasks, when)
     return sum(counts.values()) - sum(len(telling.all) for telling in tellings)
+
+
+def confirm(home: Home, session: str, project: str) -> None:
+    """Acknowledge the notices that were presented to a session before.
+
+    Call this function only for a call that shows that the session has got these notices.
+    """
+    with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
+        me = Sessions(ledger).find(session, project)
+        if me is not None:
+            _confirm(home, ledger, me)
+
+
+def confirm_at_end(home: Home, session: str, project: str) -> None:
+    """Acknowledge the presented notices of a session whose client reports its end.
+
+    If the session did nothing after its last boundary, the notices of its hand-off stay open. Its model may not have
+    read the hand-off.
+    """
+    with SqliteLedger(home.ledger, utc_now()) as ledger, ledger.write():
+        me = Sessions(ledger).find(session, project)
+        if me is not None and me.begun_tick is None:
+            _confirm(home, ledger, me)
+
+
+def _confirm(home: Home, ledger: SqliteLedger, session: Session) -> None:
+    for name in Notices(ledger).confirm(session.seq, utc_now()):
+        trace(home, session.id, "acknowledged", notice=name, by="a later turn")
+    Sessions(ledger).has_acted(session.seq)
 
 
 def peek(home: Home, session: str, project: str) -> Peeked:

@@ -3,7 +3,7 @@
 A session may stop when three conditions are true. Every notice has been presented, no task runs that the session waits
 for (`sessions/awaited_tasks.py`), and the client sees no child session at work. The session does not wait for lost
 tasks and lost child sessions. `gate` checks once and returns. `wait_at_gate` blocks its caller until the session may
-stop, and starts no process.
+stop or only has notices to read, and starts no process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from outlive.service.effects.effects import window_document
 from outlive.service.effects.open_windows import MOST_COMPARED, OpenInProject, OpenWindows
 from outlive.service.maintenance.reconcile import is_in_sight, may_settle, reconcile
 from outlive.service.notices.compose import notice_documents
-from outlive.service.notices.inbox import MOST_AT_ONCE, count_more, owed_to, running_for, tellings_for
+from outlive.service.notices.inbox import MOST_AT_ONCE, confirm, count_more, owed_to, running_for, tellings_for
 from outlive.service.sessions.ask_client import request_look
 from outlive.service.sessions.awaited_tasks import awaited, servers_among
 from outlive.service.sessions.note_client_tasks import child_sessions_of, foreign_document
@@ -88,8 +88,16 @@ class Answer(Value):
 def gate(home: Home, session: str, project: str, adopter: Adopter | None, ceiling: float = CEILING_S) -> Answer:
     """Return whether a session may stop now, and why.
 
-    A session that has waited for `ceiling` seconds for the same tasks and notices may stop.
+    A session that has waited for `ceiling` seconds for the same tasks and notices may stop. The session acknowledges
+    the notices that were presented to it before.
     """
+    answer = _check(home, session, project, adopter, ceiling)
+    confirm(home, session, project)
+    return answer
+
+
+def _check(home: Home, session: str, project: str, adopter: Adopter | None, ceiling: float) -> Answer:
+    """Return the gate's answer for this moment."""
     reconcile(home, utc_now(), None, adopter)
     with SqliteLedger(home.ledger, utc_now()) as ledger:
         owed = owed_to(ledger, session, project)
@@ -176,20 +184,19 @@ def wait_at_gate(  # noqa: PLR0917 - the function has the parameters of `gate` a
     ceiling: float = CEILING_S,
     departures: int | None = None,
 ) -> Answer:
-    """Block until a session may stop, or until `ceiling` seconds have passed.
+    """Block until a session may stop or has notices to read, or the time is over.
 
-    Tasks that this process cannot see are checked every few seconds. The wait also ends when only unread notices are
-    left, or when the descriptor `departures` becomes readable, because the caller's reader has gone away.
+    The time is over after `ceiling` seconds. Tasks that this process cannot see are checked every few seconds. The wait
+    also ends when the descriptor `departures` becomes readable, because the caller's reader has gone away.
     """
     until = time.monotonic() + ceiling
-    while True:
-        left = until - time.monotonic()
-        answer = gate(home, session, project, adopter, ceiling if left > 0 else 0.0)
-        # If no task and no child session is left to wait for, only unread notices are left. The session must read
-        # these notices, so a longer wait does not help.
-        if answer.may_stop or not (answer.running or answer.awaited_children) or has_departed(departures):
-            return answer
-        patience = timedelta(seconds=max(left, 0.0))
+    # Only the first check acknowledges notices. Another process may present notices during the wait, and this call does
+    # not show that the session has got them.
+    answer = gate(home, session, project, adopter, max(ceiling, 0.0))
+    # If no task and no child session is left to wait for, only unread notices are left. The session must read these
+    # notices, so a longer wait does not help.
+    while not answer.may_stop and (answer.running or answer.awaited_children) and not has_departed(departures):
+        patience = timedelta(seconds=max(until - time.monotonic(), 0.0))
         # The kernel does not wake this process for a task in another PID namespace or on another machine, nor for a
         # child session in a client's own store. So check these tasks and child sessions at intervals.
         seen = [task.id for task in answer.running if task not in answer.unknown]
@@ -199,6 +206,9 @@ def wait_at_gate(  # noqa: PLR0917 - the function has the parameters of `gate` a
             wait_for(home, seen, any_one=True, timeout=patience, adopter=adopter, departures=departures)
         else:
             wait_for_departure(departures, patience.total_seconds())
+        is_over = time.monotonic() >= until
+        answer = _check(home, session, project, adopter, 0.0 if is_over else ceiling)
+    return answer
 
 
 def gate_document(home: Home, answer: Answer) -> dict[str, object]:

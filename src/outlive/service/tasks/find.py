@@ -17,21 +17,22 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.domain.tasks.task import Task
-    from outlive.ledger.contract import Ledger
+    from outlive.ledger.contract import Ledger, Within
 
 _SHOWN = 5
 
 
-def resolve(ledger: Ledger, text: str) -> Task:
+def resolve(ledger: Ledger, text: str, within: Within | None = None) -> Task:
     """Return the task whose id is `text` or begins with `text`.
 
-    Raises `UnknownTask` if there is no such task, and `AmbiguousId` if there are several.
+    With `within`, only the ids of such tasks may be shortened. Raises `UnknownTask` if there is no such task, and
+    `AmbiguousId` if there are several.
     """
     prefix = check_prefix(text)
     exact = ledger.task(prefix)
     if exact is not None:
         return exact
-    found = ledger.matching(prefix, _SHOWN + 1)
+    found = ledger.matching(prefix, _SHOWN + 1, within)
     if not found:
         raise UnknownTask(f"no task has an id that begins with {prefix}", "`outlive list --all` shows every task")
     if len(found) > 1:

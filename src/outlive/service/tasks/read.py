@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from outlive.bundle.home import Home
     from outlive.domain.tasks.task import History, Task
-    from outlive.ledger.contract import Selection
+    from outlive.ledger.contract import Selection, Within
     from outlive.service.maintenance.reconcile import Adopter
 
 TAIL = 2048
@@ -60,14 +60,14 @@ def processes_on_record(home: Home, task: Task) -> list[int]:
     return [int(slot[name]) for name in ("pid", "witness") if slot.get(name)]
 
 
-def find(home: Home, texts: Sequence[str], adopter: Adopter | None) -> list[Task]:
+def find(home: Home, texts: Sequence[str], adopter: Adopter | None, within: Within | None = None) -> list[Task]:
     """Return the named tasks as they are now.
 
-    Attempts without a living process are settled first.
+    Attempts without a living process are settled first. With `within`, only the ids of such tasks may be shortened.
     """
     now = utc_now()
     with SqliteLedger(home.ledger, now) as ledger:
-        ids = [resolve(ledger, text).id for text in texts]
+        ids = [resolve(ledger, text, within).id for text in texts]
     for one in ids:
         reconcile(home, now, one, adopter)
     with SqliteLedger(home.ledger, now) as ledger:

@@ -110,6 +110,17 @@ def test_doctor_checks_the_settings_file(
     assert (done.returncode == 1) == (works is False)
 
 
+def test_doctor_prints_the_whole_reason_of_a_blocked_check(bench: Bench, user: Path) -> None:
+    """If the table cuts the reason of a blocked check, the doctor prints the whole reason below the table."""
+    bench.env["XDG_CONFIG_HOME"] = str(user / ("d" * 150))
+    file = user / ("d" * 150) / "outlive" / "config.toml"
+    file.parent.mkdir(parents=True, mode=0o700)
+    file.write_text("[agents]\ndeph = 2\n")
+    file.chmod(0o600)
+    (line,) = [each for each in bench.run("doctor", "--client", "cursor").stdout.splitlines() if "deph" in each]
+    assert line.startswith("reason: outlive settings: ")
+
+
 def test_doctor_reports_hooks_whose_interpreter_is_gone(bench: Bench, user: Path) -> None:
     """If the installed hooks name a missing interpreter, the doctor reports that no notice can be delivered."""
     bench.ok("install", "--client", "claude", "--yes")

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from outlive.bundle.lease import Lease
+from outlive.bundle.trace import path_of
 from outlive.ledger.notices import Notices
 from outlive.ledger.sqlite import SqliteLedger
 from outlive.service.clock import utc_now
@@ -44,6 +46,47 @@ def test_inbox_presents_a_notice_once_and_its_next_call_acknowledges_the_notice(
     assert states(bench, task) == {"ended": "presented"}
     assert told(bench, "s-1") == []
     assert states(bench, task) == {"ended": "acked"}
+
+
+@pytest.mark.parametrize("call", [("gate",), ("gate", "--wait"), ("session", "end")])
+def test_presented_notice_is_acknowledged_by_a_later_call(bench: Bench, call: tuple[str, ...]) -> None:
+    """The gate and the reported end of a session show that the session has got the notices before them."""
+    task = ended(bench, "s-1")
+    assert told(bench, "s-1") == [task]
+    bench.run(*call, "--session", "s-1")
+    assert states(bench, task) == {"ended": "acked"}
+    assert begin(bench, "s-2")["hand_off"]["ended"] == []
+
+
+@pytest.mark.parametrize("call", ["hand-off", "list", "inbox --peek"])
+def test_presented_notice_stays_open_when_a_call_only_reads(bench: Bench, call: str) -> None:
+    """A call that may be repeated, or that may run beside the inbox, acknowledges nothing."""
+    task = ended(bench, "s-1")
+    assert told(bench, "s-1") == [task]
+    bench.run(*call.split(), "--session", "s-1")
+    assert states(bench, task) == {"ended": "presented"}
+
+
+def test_hand_off_is_presented_again_when_the_session_ends_without_a_call(bench: Bench) -> None:
+    """A session that ends directly after its hand-off may not have read it. So the next session gets the notices."""
+    task = ended(bench, "s-1")
+    begin(bench, "s-1")
+    bench.run("session", "end", "--session", "s-1")
+    assert states(bench, task) == {"ended": "presented"}
+    assert [each["id"] for each in begin(bench, "s-2")["hand_off"]["ended"]] == [task]
+
+
+def test_waiting_gate_leaves_notices_open_that_are_presented_during_its_wait(bench: Bench) -> None:
+    """Notices that another call presents while the gate waits are not acknowledged by the gate."""
+    bench.launch(until("done"), "--session", "s-1")
+    task, trace = ended(bench, "s-1"), path_of(bench.home, "s-1")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(bench.run, "gate", "--wait", "--session", "s-1", "--trace")
+        wait_until(lambda: os.path.exists(trace) and '"gate"' in Path(trace).read_text(encoding="ascii"))
+        assert told(bench, "s-1") == [task]
+        (bench.project / "done").touch()
+        waiting.result()
+    assert states(bench, task) == {"ended": "presented"}
 
 
 def test_inbox_prints_each_notice_once_when_called_concurrently(bench: Bench) -> None:
