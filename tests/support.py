@@ -246,7 +246,9 @@ def kill_tree(pid: int) -> None:
 
 _READER = """
 import apsw, sys
-cursor = apsw.Connection(sys.argv[1]).cursor()
+connection = apsw.Connection(sys.argv[1])
+connection.set_busy_timeout(10_000)  # a keeper that closes the ledger has it locked for a moment
+cursor = connection.cursor()
 cursor.execute("begin; select count(*) from task").fetchall()
 print("ready", flush=True)
 sys.stdin.read()

@@ -56,8 +56,6 @@ def _refused(done: subprocess.CompletedProcess[str], code: int, said: str) -> No
         (("run", "--description", "--", "true"), "--description needs a value"),
         (("list", "--limit", "-3"), "--limit cannot be '-3'"),
         (("list", "--state", "done"), "--state cannot be 'done'"),
-        (("list", "--state", "runing"), "did you mean running?"),
-        (("session", "begn"), "did you mean begin?"),
         (("session", "begin", "x.py"), "session begin takes no words"),
         (("session", "edited"), "session edited needs a path"),
         (("list", "--all=yes"), "--all takes no value"),
@@ -69,6 +67,16 @@ def test_wrong_usage_exits_with_two(bench: Bench, words: tuple[str, ...], said: 
     """Each wrong command line prints an error that names the mistake, exits with 2 and starts no task."""
     _refused(bench.run(*words), 2, said)
     assert bench.json("list", "--all")["tasks"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [(("list", "--state", "runing"), "did you mean running?"), (("session", "begn"), "did you mean begin?")],
+)
+def test_hint_names_the_most_similar_word(bench: Bench, words: tuple[str, ...], hint: str) -> None:
+    """For a mistyped state or session command, the hint is the word that the user may have meant."""
+    done = bench.run(*words)
+    assert (done.returncode, done.stderr.splitlines()[1]) == (2, f"hint: {hint}")
 
 
 @pytest.mark.parametrize(("name", "value"), [("OUTLIVE_OBSERVE", "syscals"), ("OUTLIVE_MAX_DISK", "lots")])
