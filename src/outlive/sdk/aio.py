@@ -266,7 +266,7 @@ def _pass_on_items(
     wanted: SimpleQueue[bool],
     found: asyncio.Queue[tuple[list[R], BaseException | None]],
 ) -> None:
-    """Pass on an item of a blocking iterator for each request, and then close the iterator."""
+    """Pass on one item of an iterator for each request, and then close the iterator."""
 
     def pass_on(items: list[R], error: BaseException | None = None) -> None:
         try:

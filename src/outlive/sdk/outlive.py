@@ -633,7 +633,7 @@ def _check_kinds(fields: Mapping[str, Any]) -> None:
 
 
 def _words(command: Any) -> list[str]:
-    """Return the words of a command. Raise `UserError` if the command is not a sequence."""
+    """Return the words of a command. Raise `UserError` if it is not a sequence."""
     is_one = isinstance(command, (bytes, os.PathLike))
     try:
         words = None if is_one else list(command)

@@ -161,7 +161,7 @@ def _git(environ: Mapping[str, str], directory: str, *words: str, timeout: float
 
 
 def _reap_ended_children() -> None:
-    """Reap the child processes that ended while SIGCHLD was not ignored.
+    """Remove the zombies of children that ended while SIGCHLD was not ignored.
 
     The kernel reaps only the children that end later. The others would stay zombies until this process exits.
     """
