@@ -11,6 +11,7 @@ from outlive.domain.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping
     from typing import Literal
 
@@ -61,7 +62,7 @@ def parse_ready(text: str) -> ReadyCondition:
     elif found == "http":
         value = _checked_url(value)
     elif found == "log":
-        _check_pattern(value)
+        compile_pattern(value)
     return ReadyCondition(kind=found, value=value)
 
 
@@ -125,12 +126,11 @@ def with_ports_of_any_name(url: str) -> str:
     return f"{before}{_HTTP_PORT}{after.partition('}')[2]}" if found else url
 
 
-def _check_pattern(pattern: str) -> None:
+def compile_pattern(text: str) -> re.Pattern[str]:
+    """Return the regular expression in a text. Raise `UserError` if it is invalid."""
     import re  # noqa: PLC0415 - only a condition on the output needs this import
 
     try:
-        re.compile(pattern)
+        return re.compile(text)
     except re.error as error:
-        raise UserError(
-            f"{pattern!r} is not a regular expression: {error}", "quote special characters with \\"
-        ) from error
+        raise UserError(f"{text!r} is not a regular expression: {error}", "quote special characters with \\") from error

@@ -5,6 +5,8 @@ A text that is not listed here says nothing. A task may also prove to be a serve
 
 from __future__ import annotations
 
+from outlive.domain.tasks.shells_and_wrappers import POSIX_SHELLS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +46,6 @@ _KNOWN = _ALWAYS | _PROGRAMS | _COMPOSE | _CONTAINERS | frozenset(_UNLESS) | fro
 # Words that mean the same for every program.
 _EVERYWHERE = _names("--serve --watch --watchAll http.server port-forward runserver")
 _NOT_WITH = _names("--help -h --version --once --no-watch --watch=false")
-_SHELLS = _names("sh bash dash zsh")
 _SEPARATORS = str.maketrans(dict.fromkeys(";&|()\n`", "\n"))
 _QUOTES = str.maketrans("", "", "'\"")
 
@@ -59,7 +60,7 @@ def runs_until_ended(argv: Sequence[str]) -> bool:
 
 def _simple_commands(argv: Sequence[str]) -> Iterator[list[str]]:
     """Yield the words of each simple command, without quotes and variables."""
-    is_shell = len(argv) >= 3 and argv[0].rpartition("/")[2] in _SHELLS and argv[-2] == "-c"
+    is_shell = len(argv) >= 3 and argv[0].rpartition("/")[2] in POSIX_SHELLS and argv[-2] == "-c"
     lines = argv[-1].translate(_SEPARATORS).splitlines() if is_shell else None
     for words in [list(argv)] if lines is None else [line.translate(_QUOTES).split() for line in lines]:
         yield [word for at, word in enumerate(words) if at or "=" not in word]

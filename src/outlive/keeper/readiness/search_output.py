@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from outlive.domain.errors import UserError
+from outlive.domain.tasks.readiness import compile_pattern
 from outlive.domain.text.sanitize import plain
 
 TYPE_CHECKING = False
@@ -18,12 +16,7 @@ class LineSearch:
     """A search for the first line that matches a regular expression."""
 
     def __init__(self, pattern: str) -> None:
-        try:
-            self._wanted = re.compile(pattern)
-        except re.error as error:
-            raise UserError(
-                f"{pattern!r} is not a regular expression: {error}", "quote special characters with \\"
-            ) from error
+        self._wanted = compile_pattern(pattern)
         self._rest = b""
 
     def search(self, piece: Piece) -> str | None:
