@@ -71,9 +71,9 @@ def enforce_cap(output: int, record_fd: int, cap: int, hole: Hole) -> Hole:
 
 
 def read_hole(files: AttemptFiles) -> Hole:
-    """Return the span of the output that was deleted, as recorded.
+    """Return which span of the output was deleted, as the attempt's record says.
 
-    The span is empty if none is recorded.
+    If nothing was deleted, the span is empty.
     """
     found = files.read_slot("hole")
     return Hole(start=int(found["start"]), end=int(found["end"])) if found else Hole()

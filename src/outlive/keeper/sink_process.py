@@ -1,4 +1,4 @@
-"""The deliverer: a process that sends notices to sinks until none is left.
+"""The deliverer: a process that sends all pending notices to sinks, and exits.
 
 A sink is a receiver of notices that the user configured. The process that settles an attempt starts a deliverer, if a
 sink has not got its notices and no deliverer is running. A deliverer runs in a new interpreter, so the keeper neither

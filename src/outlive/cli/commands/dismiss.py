@@ -1,4 +1,4 @@
-"""`outlive dismiss`: close notices that nobody needs to read any more."""
+"""`outlive dismiss`: close notices without reading them."""
 
 from __future__ import annotations
 

@@ -41,9 +41,10 @@ class IdleWitness:
         return () if self._channel is None else (self._channel.fileno(),)
 
     def start(self, start: witness.Start, not_for_it: tuple[int, ...]) -> None:
-        """Let the idle witness prepare a command. Fork a new witness if none is idle.
+        """Let the idle witness prepare a command, or fork a new witness.
 
-        `not_for_it` are descriptors of the keeper that a new witness must close.
+        A new witness is forked if no witness is idle. It closes the descriptors `not_for_it`, which only the keeper
+        needs.
         """
         if self._gives(start):
             return
